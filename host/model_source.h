@@ -1,0 +1,49 @@
+/* From what the user names to a struct model: a built-in model, our model JSON, a Hugging Face
+ * config.json (or its folder), or plain geometry such as 8x128/g4x32l. Looks inside to tell. */
+#ifndef MODEL_SOURCE_H
+#define MODEL_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format.h"
+#include "model.h"
+#include "status.h"
+
+/* Where one number of a model came from: "groups[0].kv_heads" <- "num_key_value_heads". */
+struct model_trace_entry {
+    char field[48];
+    char key[80];
+};
+struct model_trace {
+    size_t count;
+    struct model_trace_entry entries[64];
+};
+
+/* Built-in models (layouts/models), in file-name order. */
+size_t model_source_count(void);
+const char *model_source_name(size_t index);
+
+/* Figures a built-in model's source published, for tests and `models`: the raw JSON object text
+ * of "published", or NULL. */
+const char *model_source_json(size_t index);
+
+/* Loads `spec`. `trace` may be NULL. `config_format` (may be NULL) receives what
+ * --kv-format auto resolves to, with a word on why in `config_format_reason` (at least 96 bytes).
+ * STATUS_BAD_INPUT: unknown name (nearest ones named), unreadable or hostile file (position
+ * named); STATUS_REFUSED: an architecture this version does not read. */
+enum status model_source_load(const char *spec, struct model *out, struct model_trace *trace,
+                              enum format_id *config_format, char *config_format_reason,
+                              struct status_text *text);
+
+/* The parsers behind it, over bytes in memory, for tests and fuzzing. Not NUL-terminated input is
+ * fine. `origin` names the input in messages and becomes the source. */
+enum status model_json_parse(const char *bytes, size_t size, const char *origin, struct model *out,
+                             struct status_text *text);
+enum status model_config_parse(const char *bytes, size_t size, const char *origin,
+                               struct model *out, struct model_trace *trace,
+                               enum format_id *config_format, char *config_format_reason,
+                               struct status_text *text);
+enum status model_geometry_parse(const char *spec, struct model *out, struct status_text *text);
+
+#endif

@@ -1,0 +1,88 @@
+/* A paged KV pool: one allocation that holds all pages of all groups and layers of a model, with
+ * page tables, lengths and per-tensor scales beside them.
+ *
+ * pool_pages.h decides which page holds which tokens (free list, page tables, reference counts,
+ * window recycling); this file puts that on a device and counts the bytes, level by level. */
+#ifndef POOL_H
+#define POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "formula.h"
+#include "generate.h"
+#include "memory.h"
+#include "model.h"
+#include "pool_pages.h"
+#include "status.h"
+
+struct pool_request {
+    const struct model *model; /* one rank's; full, window and latent groups */
+    struct formula_storage storage;
+    bool kv_scale_amax;
+    const uint64_t *lengths; /* [seqs] tokens each sequence will reach */
+    uint32_t seqs;
+    uint32_t page_tokens;
+    uint64_t share_prefix_tokens;
+    bool sequential_pages; /* else a seeded permutation of the whole pool */
+    uint64_t seed;
+    enum options_data data;
+};
+
+/* What a request will take, before anything is allocated. Every byte has a name:
+ *   pool = formula + tail + alignment + spare + tables + scales - shared
+ * (a shared prefix makes shared_bytes > 0: logical bytes that have no pages of their own). */
+struct pool_sizes {
+    uint64_t formula_bytes;      /* level 1, all sequences */
+    uint64_t tail_bytes;         /* unused slots: last pages, a window's first page */
+    uint64_t alignment_bytes;    /* page padding */
+    uint64_t shared_bytes;       /* taken off: pages several sequences point to */
+    uint64_t paged_bytes;        /* level 2 = formula + tail + alignment - shared */
+    uint64_t spare_bytes;        /* pages the pool keeps beyond those in use (window recycling) */
+    uint64_t page_table_bytes;   /* int32 page ids and sequence lengths */
+    uint64_t tensor_scale_bytes; /* fp32, one per layer and per K or V, formats that have one */
+    uint64_t pool_bytes;         /* level 3 = paged + spare + tables + scales: what is allocated */
+};
+
+struct pool; /* opaque */
+
+enum status pool_plan(const struct pool_request *request, struct pool_sizes *out,
+                      struct status_text *text);
+
+/* Plans, checks `budget` (STATUS_OUT_OF_MEMORY names the bytes asked and those there are),
+ * allocates once, poisons every slot. Copies what it needs of `request`, but keeps the model
+ * pointer. */
+enum status pool_create(const struct backend_ops *ops, struct backend_device *device,
+                        const struct pool_request *request, const struct memory_budget *budget,
+                        struct pool **out, struct status_text *text);
+void pool_destroy(struct pool *pool); /* NULL is fine */
+
+/* Appends every sequence up to its requested length, chunk by chunk, through the backend's
+ * append, in every layer; `should_stop` (may be NULL) is asked between chunks. */
+enum status pool_fill(struct pool *pool, bool (*should_stop)(void), struct status_text *text);
+
+void pool_sizes_get(const struct pool *pool, struct pool_sizes *out);
+/* Level 5: resident bytes of the allocation; false where not known. */
+bool pool_resident_bytes(const struct pool *pool, uint64_t *out);
+void pool_replaced_get(const struct pool *pool, struct format_replaced *out);
+
+/* One group as the kernels see it. */
+uint32_t pool_group_count(const struct pool *pool);
+const struct model_group *pool_group(const struct pool *pool, uint32_t group);
+const struct page_layout *pool_group_page(const struct pool *pool, uint32_t group);
+/* The cache of one layer (0 <= layer < group's layers). */
+void pool_cache(const struct pool *pool, uint32_t group, uint32_t layer,
+                struct backend_cache *out);
+/* The rows appended to one layer; a layer uses bank rows starting at its own offset: token t of
+ * sequence s is bank row (pool_first_row(...) + t) % rows. */
+const struct generate_bank *pool_bank(const struct pool *pool, uint32_t group);
+uint64_t pool_first_row(const struct pool *pool, uint32_t group, uint32_t layer, uint32_t seq);
+const uint64_t *pool_lengths(const struct pool *pool);
+const uint64_t *pool_dev_lengths(const struct pool *pool);
+const struct pool_pages *pool_group_pages(const struct pool *pool, uint32_t group);
+/* Work that rewrites the last token of every sequence in one layer: the append of a step. */
+void pool_step_append(const struct pool *pool, uint32_t group, uint32_t layer,
+                      struct backend_append *out);
+
+#endif

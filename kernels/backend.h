@@ -1,0 +1,161 @@
+/* The only door to a device: facts, memory, timers, append, attend, the read ceiling.
+ * A backend is a table of functions over an opaque device. Work given to a device runs in the
+ * order it was given; `synchronize` waits for it. Pointers named dev_ are addresses on the device
+ * (for the cpu backend: plain addresses) and come from `memory_allocate`. */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "page.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct backend_device; /* opaque; owned by whoever opened it */
+
+struct backend_options {
+    uint32_t threads;        /* 0: all the process may use (cpu) */
+    uint32_t ordinal;        /* which device of the backend */
+    uint64_t llc_bytes;      /* 0: find out; otherwise taken as told */
+};
+
+struct backend_facts {
+    char backend[16];         /* "cpu" */
+    char device[96];          /* the product's name */
+    char driver[32];          /* "" where there is none */
+    uint32_t compute_units;   /* cores in use, or SMs */
+    uint32_t threads;         /* threads in use; 0 where it makes no sense */
+    uint32_t workers;         /* how many equal parts a step is best cut into */
+    uint64_t llc_bytes;       /* last-level cache that counts for a cold read */
+    char llc_source[64];      /* where that came from: "sysfs", "--llc", "sweep" */
+    uint64_t memory_total_bytes;
+    uint64_t memory_free_bytes; /* what may be planned for, before any margin */
+    char memory_source[64];     /* which number that is: "MemAvailable", "cgroup memory.max" */
+    char instruction_set[64];   /* the code path chosen at start: "avx512", "avx2", "neon", ... */
+};
+
+struct backend_memory {
+    void *dev_address;
+    uint64_t bytes;
+    void *private_handle; /* the backend's own bookkeeping */
+};
+
+/* One piece of the attention of one step: tokens [first_token, first_token + token_count) of
+ * one sequence and KV head. */
+struct backend_segment {
+    uint32_t seq;
+    uint32_t kv_head;
+    uint64_t first_token;
+    uint64_t token_count; /* may be 0: an empty sequence's row still gets an output of zeros */
+};
+
+/* How the attention of one group is cut (host/plan makes it). Row r = seq * kv_heads + kv_head
+ * has segments [row_first[r], row_first[r + 1]), which follow each other in tokens. Worker w does
+ * segments [worker_first[w], worker_first[w + 1]). All arrays lie on the device. */
+struct backend_plan {
+    const struct backend_segment *dev_segments;
+    const uint32_t *dev_row_first;    /* [rows + 1] */
+    const uint32_t *dev_worker_first; /* [workers + 1] */
+    uint32_t segment_count;
+    uint32_t row_count;
+    uint32_t worker_count;
+};
+
+/* Where the tokens of one group and layer lie. Token t of sequence s is slot t % page_tokens of
+ * page dev_page_table[s * columns + (t / page_tokens) % columns]. */
+struct backend_cache {
+    struct page_layout page;
+    uint8_t *dev_pages; /* page 0 of this layer; page p at dev_pages + p * page.stride_bytes */
+    const int32_t *dev_page_table; /* [seqs][columns], -1 where no page is */
+    uint32_t page_table_columns;
+    uint32_t seqs;
+    float k_tensor_scale;
+    float v_tensor_scale;
+};
+
+/* Writes `token_count` tokens of each sequence, from first_tokens[s] on. The i-th of them takes
+ * source row (first_rows[s] + i) % row_count of K and V. Rows: [row][kv_heads][k_dim or v_dim],
+ * fp32. With v_in_k, dev_v_rows is NULL. */
+struct backend_append {
+    struct backend_cache cache;
+    const float *dev_k_rows;
+    const float *dev_v_rows;
+    uint64_t row_count;
+    const uint64_t *dev_first_tokens; /* [seqs] */
+    const uint64_t *dev_token_counts; /* [seqs]; 0: nothing to write */
+    const uint64_t *dev_first_rows;   /* [seqs] */
+};
+
+/* Decode attention: one query token per sequence, at position lengths[s] - 1, over the cache. */
+struct backend_attend {
+    struct backend_cache cache;
+    const char *kernel; /* a name from the backend's list */
+    uint32_t query_heads;
+    float softmax_scale;
+    const float *dev_queries; /* [seqs][query_heads][k_dim]; every value exact in bf16 and f16 */
+    const float *dev_sinks;   /* [query_heads], or NULL: no sink */
+    float *dev_outputs;       /* [seqs][query_heads][v_dim] */
+    struct backend_plan plan; /* windows are already cut away by the plan */
+    void *dev_workspace;      /* attend_workspace_bytes() of it */
+};
+
+enum { BACKEND_MARKS = 8 };
+
+struct backend_ops {
+    const char *name;           /* "cpu" */
+    const char *const *kernels; /* attend kernels, the default first, NULL-terminated */
+
+    enum status (*open)(const struct backend_options *options, struct backend_device **out,
+                        struct status_text *text);
+    void (*close)(struct backend_device *device); /* NULL is fine */
+    /* Reads the facts afresh: free memory changes. */
+    void (*facts)(struct backend_device *device, struct backend_facts *out);
+
+    /* Memory starts on PAGE_ALIGNMENT_BYTES at least; contents undefined. `what` names it in
+     * messages. Free accepts a zeroed struct. */
+    enum status (*memory_allocate)(struct backend_device *device, uint64_t bytes, const char *what,
+                                   struct backend_memory *out, struct status_text *text);
+    void (*memory_free)(struct backend_device *device, struct backend_memory *memory);
+    enum status (*memory_write)(struct backend_device *device, void *dev_to, const void *from,
+                                uint64_t bytes, struct status_text *text);
+    enum status (*memory_read)(struct backend_device *device, void *to, const void *dev_from,
+                               uint64_t bytes, struct status_text *text);
+    enum status (*memory_fill)(struct backend_device *device, void *dev_to, uint8_t byte,
+                               uint64_t bytes, struct status_text *text);
+
+    /* STATUS_REFUSED, naming what is not supported and what is, when `attend` cannot do it. */
+    enum status (*attend_check)(struct backend_device *device, const char *kernel,
+                                const struct page_layout *page, uint32_t query_heads,
+                                struct status_text *text);
+    uint64_t (*attend_workspace_bytes)(struct backend_device *device,
+                                       const struct page_layout *page, uint32_t query_heads,
+                                       uint32_t segment_count);
+
+    enum status (*append)(struct backend_device *device, const struct backend_append *work,
+                          struct format_replaced *replaced, struct status_text *text);
+    enum status (*attend)(struct backend_device *device, const struct backend_attend *work,
+                          struct status_text *text);
+    /* The ceiling: reads every byte of the range once, by plain streaming, all workers. */
+    enum status (*stream_read)(struct backend_device *device, const void *dev_from, uint64_t bytes,
+                               struct status_text *text);
+
+    /* Puts time mark `mark` (< BACKEND_MARKS) behind the work given so far. */
+    enum status (*mark)(struct backend_device *device, uint32_t mark, struct status_text *text);
+    enum status (*synchronize)(struct backend_device *device, struct status_text *text);
+    /* Nanoseconds between two marks; both must have been reached (synchronize). */
+    uint64_t (*elapsed_ns)(struct backend_device *device, uint32_t from_mark, uint32_t to_mark);
+};
+
+/* The backends built in, NULL-terminated; cpu is always there. */
+const struct backend_ops *const *backend_list(void);
+const struct backend_ops *backend_find(const char *name); /* NULL when not built in */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

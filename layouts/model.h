@@ -1,0 +1,96 @@
+/* A model, as far as its cache is concerned: groups of layers whose caches have the same kind and
+ * geometry. Nothing here reads files (host/model_source does) or counts bytes (formula.h does). */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format.h"
+#include "page.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MODEL_MAX_GROUPS = 32 };
+
+enum model_kind {
+    MODEL_FULL,       /* K and V of every token */
+    MODEL_WINDOW,     /* K and V of the last window_tokens tokens */
+    MODEL_LATENT,     /* MLA: one row of latent_dim + rope_dim values per token */
+    MODEL_COMPRESSED, /* one entry of entry_dim values per tokens_per_entry tokens */
+    MODEL_INDEX,      /* sparse attention's keys: key_dim values per tokens_per_entry tokens */
+    MODEL_STATE,      /* recurrent state and convolution columns, fixed per sequence */
+    MODEL_KIND_COUNT
+};
+
+/* Field names are those of our model JSON (README, "Models"). Fields that a kind does not use
+ * are 0. */
+struct model_group {
+    enum model_kind kind;
+    uint32_t layers;         /* layers that own a cache */
+    uint32_t read_by_layers; /* layers that read it; >= layers */
+    uint32_t query_heads;    /* per layer; full, window, latent, compressed */
+    bool query_heads_assumed; /* no source gave it: 8 per KV head, 64 for a latent */
+    bool sinks;              /* one learned logit per query head joins the softmax */
+
+    uint32_t kv_heads; /* full, window */
+    uint32_t k_dim;
+    uint32_t v_dim; /* 0: K serves as V too (one shared row) */
+    uint64_t window_tokens;
+
+    uint32_t latent_dim; /* latent */
+    uint32_t rope_dim;
+
+    uint32_t entry_dim;        /* compressed */
+    uint32_t tokens_per_entry; /* compressed, index */
+    uint32_t key_dim;          /* index */
+    uint32_t top_k;
+
+    char family[24]; /* state: gated_delta_net, kda, mamba2 ... */
+    uint32_t heads;
+    uint32_t state_rows;
+    uint32_t state_cols;
+    uint32_t conv_channels;
+    uint32_t conv_taps; /* columns kept: kernel - 1 */
+};
+
+struct model {
+    char name[96];
+    char source[256];        /* where the numbers were read */
+    uint64_t native_context; /* tokens; 0 when no source gives it */
+    char assumed[192];       /* names of fields no source gave, comma separated; "" if none */
+    uint32_t group_count;
+    struct model_group groups[MODEL_MAX_GROUPS];
+};
+
+/* "full", "window", ...; never NULL. model_kind_find: false when there is none such. */
+const char *model_kind_name(enum model_kind kind);
+bool model_kind_find(const char *name, enum model_kind *out);
+
+/* Checks that every group has what its kind needs, nothing is zero that must not be, and query
+ * heads divide by KV heads. The text names the group and the field. */
+enum status model_check(const struct model *model, struct status_text *text);
+
+/* What one rank of `ranks` holds: KV heads split (replicated, one per rank, when there are fewer
+ * than ranks), query heads and state heads split, latents, compressed entries and index keys
+ * replicated. STATUS_REFUSED when heads do not divide. */
+enum status model_shard(const struct model *model, uint32_t ranks, struct model *out,
+                        struct status_text *text);
+
+/* The page of one layer of a full, window or latent group. A latent, and a window whose v_dim is
+ * 0, keep K and V in one row and take one format: STATUS_REFUSED when the two differ. Other kinds
+ * have no page of values yet: STATUS_REFUSED naming the kind. */
+enum status model_page_shape(const struct model_group *group, enum format_id k_format,
+                             enum format_id v_format, uint32_t page_tokens, struct page_shape *out,
+                             struct status_text *text);
+
+/* A group in words: "48 full 4x128", "25 window 8x256 of 1024", "61 latent 512+64" ... */
+void model_group_words(const struct model_group *group, char *out, uint32_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
