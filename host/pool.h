@@ -62,6 +62,8 @@ void pool_destroy(struct pool *pool); /* NULL is fine */
  * append, in every layer; `should_stop` (may be NULL) is asked between chunks. */
 enum status pool_fill(struct pool *pool, bool (*should_stop)(void), struct status_text *text);
 
+/* The allocation itself: where it starts on the device, and pool_bytes of it. */
+const void *pool_dev_memory(const struct pool *pool, uint64_t *bytes);
 void pool_sizes_get(const struct pool *pool, struct pool_sizes *out);
 /* Level 5: resident bytes of the allocation; false where not known. */
 bool pool_resident_bytes(const struct pool *pool, uint64_t *out);

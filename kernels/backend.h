@@ -127,6 +127,8 @@ struct backend_ops {
                                uint64_t bytes, struct status_text *text);
     enum status (*memory_fill)(struct backend_device *device, void *dev_to, uint8_t byte,
                                uint64_t bytes, struct status_text *text);
+    /* The address at which the host can read device memory in place; NULL where it cannot. */
+    const void *(*memory_host)(struct backend_device *device, const void *dev_from);
 
     /* STATUS_REFUSED, naming what is not supported and what is, when `attend` cannot do it. */
     enum status (*attend_check)(struct backend_device *device, const char *kernel,
