@@ -1,0 +1,11 @@
+/* Ctrl-C and SIGTERM, asked for instead of delivered: long work looks at interrupt_asked between
+ * pieces, ends what it is doing and leaves whole lines behind. A second Ctrl-C ends at once. */
+#ifndef INTERRUPT_H
+#define INTERRUPT_H
+
+#include <stdbool.h>
+
+void interrupt_install(void);
+bool interrupt_asked(void);
+
+#endif

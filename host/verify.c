@@ -1,0 +1,319 @@
+/* Samples outputs, computes four references for each (stored, K stored, V stored, none stored). */
+#include "verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "interrupt.h"
+#include "reference.h"
+
+/* One output to check. */
+struct sample {
+    uint32_t group;
+    uint32_t layer;
+    uint32_t seq;
+    uint32_t query_head;
+};
+
+/* Sums over heads of squared differences and of squared exact values. */
+struct pooled {
+    double k, v, both, exact;
+};
+
+struct verifier {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    struct pool *pool;
+    struct step *step;
+    struct sample *samples; /* sorted by group, then layer */
+    uint64_t sample_count;
+    uint64_t output_count; /* outputs there are */
+    struct pooled pooled;
+    struct verify_result *result;
+};
+
+static uint64_t group_outputs(const struct pool *pool, uint32_t g) {
+    return (uint64_t)pool_group(pool, g)->layers * pool_group_pages(pool, g)->seqs *
+           pool_group(pool, g)->query_heads;
+}
+
+static void window_range(const struct pool *pool, uint32_t g, uint32_t seq, uint64_t *first,
+                         uint64_t *count) {
+    const uint64_t window = pool_group_pages(pool, g)->window_tokens;
+    const uint64_t length = pool_lengths(pool)[seq];
+    *first = window > 0 && length > window ? length - window : 0;
+    *count = length - *first;
+}
+
+/* Which outputs: the i-th of all, group by group. */
+static struct sample sample_at(const struct pool *pool, uint64_t index) {
+    struct sample sample = {0};
+    while (index >= group_outputs(pool, sample.group))
+        index -= group_outputs(pool, sample.group++);
+    const uint32_t heads = pool_group(pool, sample.group)->query_heads;
+    const uint32_t seqs = pool_group_pages(pool, sample.group)->seqs;
+    sample.query_head = (uint32_t)(index % heads);
+    sample.seq = (uint32_t)(index / heads % seqs);
+    sample.layer = (uint32_t)(index / heads / seqs);
+    return sample;
+}
+
+static int compare_u64(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Mean values one reference of one output reads. */
+static uint64_t values_per_output(const struct pool *pool) {
+    double values = 0, outputs = 0;
+    for (uint32_t g = 0; g < pool_group_count(pool); g++) {
+        const struct page_shape *shape = &pool_group_page(pool, g)->shape;
+        const uint32_t seqs = pool_group_pages(pool, g)->seqs;
+        double tokens = 0;
+        for (uint32_t s = 0; s < seqs; s++) {
+            uint64_t first, count;
+            window_range(pool, g, s, &first, &count);
+            tokens += (double)count;
+        }
+        const double weight = (double)group_outputs(pool, g);
+        values += weight * tokens / seqs * (shape->k_dim + shape->v_dim);
+        outputs += weight;
+    }
+    return (uint64_t)(values / outputs) + 1;
+}
+
+/* Draws distinct outputs and orders them by layer, so that each layer is attended once. Every
+ * group gets at least one, or a small window group could go unchecked beside a large one. */
+static enum status draw_samples(struct verifier *v, uint64_t seed, uint64_t effort_values,
+                                struct status_text *text) {
+    for (uint32_t g = 0; g < pool_group_count(v->pool); g++)
+        v->output_count += group_outputs(v->pool, g);
+    uint64_t want = effort_values / values_per_output(v->pool);
+    const uint64_t least = 4 + pool_group_count(v->pool);
+    want = want < least ? least : want;
+    want = want > v->output_count ? v->output_count : want;
+    uint64_t *indexes = malloc(want * sizeof *indexes);
+    v->samples = malloc(want * sizeof *v->samples);
+    if (indexes == NULL || v->samples == NULL) {
+        free(indexes);
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu samples to verify",
+                          (unsigned long long)want);
+    }
+    struct generate_random random;
+    generate_random_seed(&random, seed);
+    uint64_t start = 0;
+    for (uint64_t i = 0; i < want; i++) {
+        if (want == v->output_count) {
+            indexes[i] = i;
+        } else if (i < pool_group_count(v->pool)) {
+            const uint64_t outputs = group_outputs(v->pool, (uint32_t)i);
+            indexes[i] = start + generate_random_below(&random, outputs);
+            start += outputs;
+        } else {
+            indexes[i] = generate_random_below(&random, v->output_count);
+        }
+    }
+    qsort(indexes, want, sizeof *indexes, compare_u64);
+    for (uint64_t i = 0; i < want; i++)
+        if (i == 0 || indexes[i] != indexes[i - 1])
+            v->samples[v->sample_count++] = sample_at(v->pool, indexes[i]);
+    free(indexes);
+    return STATUS_OK;
+}
+
+/* The stored pages of one layer as the host sees them; `copy` is what the caller must free. */
+static enum status map_layer(struct verifier *v, const struct backend_cache *cache, uint32_t g,
+                             const uint8_t **pages, void **copy, struct status_text *text) {
+    *copy = NULL;
+    if (v->ops->memory_host != NULL) {
+        *pages = v->ops->memory_host(v->device, cache->dev_pages);
+        if (*pages != NULL)
+            return STATUS_OK;
+    }
+    const uint64_t bytes = cache->page.stride_bytes * pool_group_pages(v->pool, g)->page_count;
+    *copy = malloc(bytes);
+    if (*copy == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY,
+                          "no host memory for %llu bytes of one layer to verify",
+                          (unsigned long long)bytes);
+    *pages = *copy;
+    return v->ops->memory_read(v->device, *copy, cache->dev_pages, bytes, text);
+}
+
+/* What one sampled output says: against the stored bytes, and the format's own errors. */
+struct finding {
+    double kernel_error;
+    struct pooled pooled;
+};
+
+static double squared_difference(const double *a, const double *b, uint32_t count) {
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
+}
+
+static bool check_sample(const struct verifier *v, const struct sample *sample,
+                         struct reference_view view, const float *output, struct finding *finding) {
+    const struct page_shape *shape = &view.page->shape;
+    const struct model_group *model = pool_group(v->pool, sample->group);
+    const uint32_t kv_head = sample->query_head / (model->query_heads / shape->kv_heads);
+    const uint64_t query_row = (uint64_t)sample->seq * model->query_heads + sample->query_head;
+    const float *query = step_queries(v->step, sample->group) + query_row * shape->k_dim;
+    const float *sinks = step_sinks(v->step, sample->group);
+    const float *sink = sinks != NULL ? sinks + sample->query_head : NULL;
+    const float scale = step_softmax_scale(v->step, sample->group);
+    uint64_t first, count;
+    window_range(v->pool, sample->group, sample->seq, &first, &count);
+
+    double *scratch = malloc((shape->k_dim + shape->v_dim + count) * sizeof *scratch);
+    double *answers = malloc(4 * (size_t)shape->v_dim * sizeof *answers);
+    const bool have_memory = scratch != NULL && answers != NULL;
+    if (have_memory) {
+        /* Bit 0: K exact; bit 1: V exact. */
+        for (uint32_t exact = 0; exact < 4; exact++) {
+            view.use_exact_k = (exact & 1) != 0;
+            view.use_exact_v = (exact & 2) != 0;
+            reference_attend(&view, kv_head, query, scale, sink, first, count, scratch,
+                             answers + (size_t)exact * shape->v_dim);
+        }
+        const double *stored = answers, *truth = answers + 3 * (size_t)shape->v_dim;
+        finding->kernel_error = reference_relative_error(output, stored, shape->v_dim);
+        for (uint32_t i = 0; i < shape->v_dim; i++)
+            finding->pooled.exact += truth[i] * truth[i];
+        finding->pooled.both = squared_difference(stored, truth, shape->v_dim);
+        finding->pooled.v = squared_difference(answers + shape->v_dim, truth, shape->v_dim);
+        finding->pooled.k =
+            squared_difference(answers + 2 * (size_t)shape->v_dim, truth, shape->v_dim);
+    }
+    free(scratch);
+    free(answers);
+    return have_memory;
+}
+
+static enum status check_finite(const float *outputs, uint64_t count, uint32_t g, uint32_t layer,
+                                struct status_text *text) {
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(outputs[i]))
+            return status_set(text, STATUS_WRONG,
+                              "group %u layer %u: output value %llu was not written or is not "
+                              "finite",
+                              g, layer, (unsigned long long)i);
+    return STATUS_OK;
+}
+
+/* All samples of one layer: [first, last) of v->samples. */
+static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last,
+                               const float *outputs, struct status_text *text) {
+    const struct sample *samples = v->samples;
+    const uint32_t g = samples[first].group, layer = samples[first].layer;
+    struct backend_cache cache;
+    pool_cache(v->pool, g, layer, &cache);
+    const uint8_t *pages;
+    void *copy;
+    enum status status = map_layer(v, &cache, g, &pages, &copy, text);
+    struct finding *findings = calloc(last - first, sizeof *findings);
+    if (findings == NULL && status == STATUS_OK)
+        status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+    bool have_memory = true;
+    const struct generate_bank *bank = pool_bank(v->pool, g);
+    const struct pool_pages *tables = pool_group_pages(v->pool, g);
+    const uint32_t v_dim = cache.page.shape.v_dim;
+    const uint32_t heads = pool_group(v->pool, g)->query_heads;
+    if (status == STATUS_OK) {
+#pragma omp parallel for schedule(dynamic) reduction(&& : have_memory)
+        for (uint64_t i = first; i < last; i++) {
+            const struct reference_view view = {
+                .page = &cache.page,
+                .pages = pages,
+                .page_table = tables->table + (uint64_t)samples[i].seq * tables->columns,
+                .page_table_columns = tables->columns,
+                .k_tensor_scale = cache.k_tensor_scale,
+                .v_tensor_scale = cache.v_tensor_scale,
+                .exact_k = bank->k,
+                .exact_v = bank->v,
+                .exact_rows = bank->rows,
+                .exact_first_row = pool_first_row(v->pool, g, layer, samples[i].seq),
+            };
+            const uint64_t row = (uint64_t)samples[i].seq * heads + samples[i].query_head;
+            have_memory =
+                check_sample(v, &samples[i], view, outputs + row * v_dim, &findings[i - first]) &&
+                have_memory;
+        }
+        if (!have_memory)
+            status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+    }
+    for (uint64_t i = first; status == STATUS_OK && i < last; i++) {
+        const struct finding *found = &findings[i - first];
+        v->pooled.k += found->pooled.k;
+        v->pooled.v += found->pooled.v;
+        v->pooled.both += found->pooled.both;
+        v->pooled.exact += found->pooled.exact;
+        if (found->kernel_error > v->result->kernel_error)
+            v->result->kernel_error = found->kernel_error;
+        if (!(found->kernel_error <= v->result->kernel_bound))
+            status = status_set(text, STATUS_WRONG,
+                                "kernel_error %.3g above the bound %.3g: group %u layer %u "
+                                "sequence %u query head %u",
+                                found->kernel_error, v->result->kernel_bound, g, layer,
+                                samples[i].seq, samples[i].query_head);
+    }
+    free(findings);
+    free(copy);
+    return status;
+}
+
+static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
+                               struct status_text *text) {
+    const struct page_shape *shape = &pool_group_page(v->pool, g)->shape;
+    const uint64_t count = (uint64_t)pool_group_pages(v->pool, g)->seqs *
+                           pool_group(v->pool, g)->query_heads * shape->v_dim;
+    float *outputs = malloc(count * sizeof *outputs);
+    if (outputs == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu outputs",
+                          (unsigned long long)count);
+    enum status status = STATUS_OK;
+    for (uint32_t layer = 0; layer < pool_group(v->pool, g)->layers && status == STATUS_OK;
+         layer++) {
+        if (interrupt_asked()) {
+            status = status_set(text, STATUS_INTERRUPTED, "interrupted while verifying");
+            break;
+        }
+        status = step_attend_layer(v->step, g, layer, outputs, text);
+        if (status == STATUS_OK)
+            status = check_finite(outputs, count, g, layer, text);
+        const uint64_t first = *next;
+        while (*next < v->sample_count && v->samples[*next].group == g &&
+               v->samples[*next].layer == layer)
+            ++*next;
+        if (status == STATUS_OK && *next > first)
+            status = check_layer(v, first, *next, outputs, text);
+    }
+    free(outputs);
+    return status;
+}
+
+enum status verify_pool(const struct backend_ops *ops, struct backend_device *device,
+                        struct pool *pool, struct step *step, uint64_t seed, uint64_t effort_values,
+                        struct verify_result *out, struct status_text *text) {
+    *out = (struct verify_result){0};
+    struct verifier v = {.ops = ops, .device = device, .pool = pool, .step = step, .result = out};
+    enum status status = draw_samples(&v, seed, effort_values, text);
+    uint64_t next = 0;
+    for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
+        const struct page_shape *shape = &pool_group_page(pool, g)->shape;
+        out->kernel_bound = fmax(format_get(shape->k_format)->kernel_tolerance,
+                                 format_get(shape->v_format)->kernel_tolerance);
+        status = check_group(&v, g, &next, text);
+    }
+    out->verified_fraction = (double)next / (double)v.output_count;
+    if (v.pooled.exact > 0) {
+        out->k_error = sqrt(v.pooled.k / v.pooled.exact);
+        out->v_error = sqrt(v.pooled.v / v.pooled.exact);
+        out->format_error = sqrt(v.pooled.both / v.pooled.exact);
+    }
+    free(v.samples);
+    return status;
+}
