@@ -1,0 +1,244 @@
+/* The sampling loop and its statistics. */
+#include "measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+#include "progress.h"
+
+enum {
+    MEASURE_LEAST_SAMPLES = 5,
+    MEASURE_MOST_SAMPLES = 10000,
+    MEASURE_MARK_START = 0,
+    MEASURE_MARK_APPENDED = 1,
+    MEASURE_MARK_END = 2,
+};
+
+/* The canary reads this much: enough to be cold and steady, little enough to cost nothing. */
+#define MEASURE_CANARY_BYTES ((uint64_t)512 << 20)
+
+static int compare_u64(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const uint64_t *sorted, uint64_t count, double at) {
+    const double position = at * (double)(count - 1);
+    const uint64_t below = (uint64_t)position;
+    const uint64_t above = below + 1 < count ? below + 1 : below;
+    const double part = position - (double)below;
+    return (double)sorted[below] * (1 - part) + (double)sorted[above] * part;
+}
+
+enum status measure_summarise(const uint64_t *values, uint64_t count, struct writer_summary *out,
+                              struct status_text *text) {
+    uint64_t *sorted = malloc(count * sizeof *sorted);
+    if (sorted == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu samples",
+                          (unsigned long long)count);
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_u64);
+    *out = (struct writer_summary){
+        .median = quantile(sorted, count, 0.5),
+        .q1 = quantile(sorted, count, 0.25),
+        .q3 = quantile(sorted, count, 0.75),
+        .min = (double)sorted[0],
+        .max = (double)sorted[count - 1],
+        .n = count,
+    };
+    free(sorted);
+    return STATUS_OK;
+}
+
+enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
+                           const void *dev_from, uint64_t bytes, double *gb_per_s,
+                           struct status_text *text) {
+    enum status status = ops->mark(device, MEASURE_MARK_START, text);
+    if (status == STATUS_OK)
+        status = ops->stream_read(device, dev_from, bytes, text);
+    if (status == STATUS_OK)
+        status = ops->mark(device, MEASURE_MARK_END, text);
+    if (status == STATUS_OK)
+        status = ops->synchronize(device, text);
+    if (status != STATUS_OK)
+        return status;
+    const uint64_t ns = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
+    *gb_per_s = (double)bytes / (double)(ns == 0 ? 1 : ns);
+    return STATUS_OK;
+}
+
+/* Canary speeds, kept as kB/s so that the same quantiles serve. */
+struct canary_log {
+    uint64_t *kb_per_s;
+    uint64_t count;
+    uint64_t capacity;
+    const void *dev_from;
+    uint64_t bytes;
+};
+
+static bool grow(uint64_t **array, uint64_t *capacity, uint64_t count) {
+    if (count < *capacity)
+        return true;
+    const uint64_t wider = *capacity == 0 ? 64 : *capacity * 2;
+    uint64_t *moved = realloc(*array, wider * sizeof **array);
+    if (moved == NULL)
+        return false;
+    *array = moved;
+    *capacity = wider;
+    return true;
+}
+
+static enum status sing(const struct backend_ops *ops, struct backend_device *device,
+                        struct canary_log *log, struct status_text *text) {
+    double gb_per_s;
+    const enum status status =
+        measure_stream(ops, device, log->dev_from, log->bytes, &gb_per_s, text);
+    if (status != STATUS_OK)
+        return status;
+    if (!grow(&log->kb_per_s, &log->capacity, log->count))
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for canary samples");
+    log->kb_per_s[log->count++] = (uint64_t)(gb_per_s * 1e6);
+    return STATUS_OK;
+}
+
+static enum status finish_canary(const struct canary_log *log, struct measure_canary *out,
+                                 struct status_text *text) {
+    struct writer_summary all, first, last;
+    const uint64_t third = log->count < 3 ? 1 : log->count / 3;
+    enum status status = measure_summarise(log->kb_per_s, log->count, &all, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(log->kb_per_s, third, &first, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(log->kb_per_s + log->count - third, third, &last, text);
+    if (status != STATUS_OK)
+        return status;
+    out->gb_per_s = all.median * 1e-6;
+    out->drift_percent = (last.median / first.median - 1) * 100;
+    return STATUS_OK;
+}
+
+static enum status sample_once(const struct backend_ops *ops, struct backend_device *device,
+                               struct measure_contender *contender, uint64_t *capacity,
+                               struct status_text *text) {
+    enum status status = ops->mark(device, MEASURE_MARK_START, text);
+    if (status == STATUS_OK)
+        status = step_append(contender->step, text);
+    if (status == STATUS_OK)
+        status = ops->mark(device, MEASURE_MARK_APPENDED, text);
+    if (status == STATUS_OK)
+        status = step_attend(contender->step, text);
+    if (status == STATUS_OK)
+        status = ops->mark(device, MEASURE_MARK_END, text);
+    if (status == STATUS_OK)
+        status = ops->synchronize(device, text);
+    if (status != STATUS_OK)
+        return status;
+    struct measure_series *series = &contender->series;
+    uint64_t step_capacity = *capacity, append_capacity = *capacity;
+    if (!grow(&series->step_ns, &step_capacity, series->count) ||
+        !grow(&series->append_ns, &append_capacity, series->count) ||
+        !grow(&series->attend_ns, capacity, series->count))
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
+    const uint64_t i = series->count++;
+    series->step_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
+    series->append_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_APPENDED);
+    series->attend_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_APPENDED, MEASURE_MARK_END);
+    return STATUS_OK;
+}
+
+static bool enough(const struct measure_series *series, const struct measure_limits *limits,
+                   double wall_s, uint32_t contenders) {
+    if (limits->samples > 0)
+        return series->count >= limits->samples;
+    if (series->count >= MEASURE_MOST_SAMPLES)
+        return true;
+    if (series->count < MEASURE_LEAST_SAMPLES)
+        return false;
+    double timed_s = 0;
+    for (uint64_t i = 0; i < series->count; i++)
+        timed_s += (double)series->step_ns[i] * 1e-9;
+    return timed_s >= limits->min_time_s || wall_s >= limits->max_time_s * contenders;
+}
+
+enum status measure_run(const struct backend_ops *ops, struct backend_device *device,
+                        struct measure_contender *contenders, uint32_t count,
+                        const struct measure_limits *limits, struct measure_canary *canary,
+                        struct status_text *text) {
+    struct canary_log log = {0};
+    log.dev_from = pool_dev_memory(contenders[0].pool, &log.bytes);
+    if (log.bytes > MEASURE_CANARY_BYTES)
+        log.bytes = MEASURE_CANARY_BYTES;
+    uint64_t *capacities = calloc(count, sizeof *capacities);
+    if (capacities == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
+    enum status status = STATUS_OK;
+    /* One untimed step each: first touches and code loading are not what is measured. */
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = sample_once(ops, device, &contenders[i], &capacities[i], text);
+        contenders[i].series.count = 0;
+    }
+    const uint64_t start_ns = progress_now_ns();
+    bool done = false;
+    for (uint64_t round = 0; !done && status == STATUS_OK; round++) {
+        done = true;
+        status = sing(ops, device, &log, text);
+        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+            const uint32_t at = round % 2 == 0 ? i : count - 1 - i;
+            const double wall_s = (double)(progress_now_ns() - start_ns) * 1e-9;
+            if (interrupt_asked())
+                status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
+            else if (!enough(&contenders[at].series, limits, wall_s, count)) {
+                status = sample_once(ops, device, &contenders[at], &capacities[at], text);
+                done = false;
+            }
+        }
+    }
+    free(capacities);
+    if (log.count > 0) {
+        const enum status finished = finish_canary(&log, canary, text);
+        status = status == STATUS_OK ? finished : status;
+    }
+    free(log.kb_per_s);
+    return status;
+}
+
+void measure_series_free(struct measure_series *series) {
+    free(series->step_ns);
+    free(series->append_ns);
+    free(series->attend_ns);
+    *series = (struct measure_series){0};
+}
+
+enum status measure_sweep(const struct backend_ops *ops, struct backend_device *device,
+                          struct measure_sweep *out, struct status_text *text) {
+    *out = (struct measure_sweep){0};
+    struct backend_facts facts;
+    ops->facts(device, &facts);
+    uint64_t largest = (uint64_t)1 << 20 << (MEASURE_SWEEP_POINTS - 1);
+    while (largest > facts.memory_free_bytes / 4 && largest > (uint64_t)1 << 20)
+        largest /= 2;
+    struct backend_memory memory = {0};
+    enum status status =
+        ops->memory_allocate(device, largest, "the read sweep's buffer", &memory, text);
+    if (status == STATUS_OK)
+        status = ops->memory_fill(device, memory.dev_address, 1, largest, text);
+    for (uint64_t bytes = (uint64_t)1 << 20; bytes <= largest && status == STATUS_OK; bytes *= 2) {
+        double best = 0;
+        /* The fastest of several reads: a cache that helps at all helps at least once. */
+        for (int read = 0; read < 7 && status == STATUS_OK; read++) {
+            double gb_per_s = 0;
+            status = measure_stream(ops, device, memory.dev_address, bytes, &gb_per_s, text);
+            best = gb_per_s > best ? gb_per_s : best;
+        }
+        out->bytes[out->count] = bytes;
+        out->gb_per_s[out->count++] = best;
+    }
+    for (uint32_t i = out->count; i-- > 0;)
+        if (out->gb_per_s[i] <= out->gb_per_s[out->count - 1] * 1.15)
+            out->plateau_bytes = out->bytes[i];
+        else
+            break;
+    ops->memory_free(device, &memory);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* Times decode steps of several pools against each other and against plain streaming.
+ *
+ * One round visits the contenders in order, the next in reverse (A B B A), and the canary - the
+ * ceiling kernel over the first contender's pool - runs before, between and after them, so that a
+ * machine that changes speed changes it for all. Inside the timed window of a step: the append of
+ * one token per sequence in every layer, then attention in every layer, combine pass included.
+ * Outside: plans, queries, verification. */
+#ifndef MEASURE_H
+#define MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "pool.h"
+#include "status.h"
+#include "step.h"
+#include "writer.h"
+
+/* Samples of one contender. */
+struct measure_series {
+    uint64_t *step_ns;
+    uint64_t *append_ns;
+    uint64_t *attend_ns;
+    uint64_t count;
+};
+
+struct measure_contender {
+    struct pool *pool;
+    struct step *step;
+    struct measure_series series; /* owned; measure_series_free */
+};
+
+struct measure_limits {
+    uint64_t samples;  /* exactly this many each; 0: until min_time_s */
+    double min_time_s; /* of timed steps, each contender */
+    double max_time_s; /* of wall time, each contender */
+};
+
+struct measure_canary {
+    double gb_per_s;      /* median over the run */
+    double drift_percent; /* last third's median against the first third's, signed */
+};
+
+/* Runs until the limits or an interrupt (STATUS_INTERRUPTED; the samples so far stay). */
+enum status measure_run(const struct backend_ops *ops, struct backend_device *device,
+                        struct measure_contender *contenders, uint32_t count,
+                        const struct measure_limits *limits, struct measure_canary *canary,
+                        struct status_text *text);
+void measure_series_free(struct measure_series *series);
+
+/* Median, quartiles (linear interpolation), minimum, maximum. `values` is not changed.
+ * STATUS_OUT_OF_MEMORY is the only failure; count must be above 0. */
+enum status measure_summarise(const uint64_t *values, uint64_t count, struct writer_summary *out,
+                              struct status_text *text);
+
+/* One timed read of [dev_from, dev_from + bytes) by plain streaming, in GB/s. */
+enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
+                           const void *dev_from, uint64_t bytes, double *gb_per_s,
+                           struct status_text *text);
+
+/* The size at which streaming reads reach their plateau: from there on caches no longer help.
+ * Sweeps buffers from 1 MiB up; `points` (may be NULL) receives each size's GB/s. */
+enum { MEASURE_SWEEP_POINTS = 10 };
+struct measure_sweep {
+    uint64_t bytes[MEASURE_SWEEP_POINTS];
+    double gb_per_s[MEASURE_SWEEP_POINTS];
+    uint32_t count;
+    uint64_t plateau_bytes; /* the first size within 15 % of the last one's speed */
+};
+enum status measure_sweep(const struct backend_ops *ops, struct backend_device *device,
+                          struct measure_sweep *out, struct status_text *text);
+
+#endif

@@ -1,0 +1,192 @@
+/* From the modules' structs to the columns of result_fields.def. */
+#include "result.h"
+
+#include <string.h>
+
+#include "version_info.h"
+
+const struct writer_field result_fields[RESULT_FIELD_COUNT] = {
+#define RESULT(ID, name, heading, decimals) {#name, heading, decimals},
+#include "result_fields.def"
+#undef RESULT
+};
+
+const char *result_status_name(enum result_status status) {
+    static const char *const names[] = {"ok", "wrong", "refused", "out_of_memory", "interrupted"};
+    return names[status];
+}
+
+enum result_status result_status_of(enum status status) {
+    switch (status) {
+    case STATUS_OK:
+        return RESULT_OK;
+    case STATUS_OUT_OF_MEMORY:
+        return RESULT_OUT_OF_MEMORY;
+    case STATUS_INTERRUPTED:
+        return RESULT_INTERRUPTED;
+    case STATUS_WRONG:
+    case STATUS_IO:
+        return RESULT_WRONG;
+    case STATUS_BAD_INPUT:
+    case STATUS_REFUSED:
+    case STATUS_OVERFLOW:
+    case STATUS_MISSING:
+        break;
+    }
+    return RESULT_REFUSED;
+}
+
+bool result_is_cold(const struct result_run *run, const struct result *result) {
+    return result->read_bytes >= run->cold_bytes;
+}
+
+double result_read_gb_per_s(const struct result *result) {
+    return (double)result->read_bytes / result->attend.median;
+}
+
+double result_ceiling_share(const struct result *result) {
+    return result_read_gb_per_s(result) / result->canary.gb_per_s;
+}
+
+static struct writer_value text_value(const char *text) {
+    if (text == NULL || text[0] == '\0')
+        return (struct writer_value){.kind = WRITER_NULL};
+    return (struct writer_value){.kind = WRITER_TEXT, .as.text = text};
+}
+
+static struct writer_value number_value(uint64_t number) {
+    return (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = number};
+}
+
+static struct writer_value real_value(double real) {
+    return (struct writer_value){.kind = WRITER_REAL, .as.real = real};
+}
+
+static uint64_t all_tokens(const struct run_case *one) {
+    uint64_t tokens = 0;
+    for (uint64_t i = 0; i < one->seqs; i++)
+        tokens += one->lengths[i];
+    return tokens;
+}
+
+static void set_run(const struct result_run *run, struct writer_value *values) {
+    const struct backend_facts *facts = &run->facts;
+    values[RESULT_SCHEMA_VERSION] = number_value(RESULT_SCHEMA_VERSION);
+    values[RESULT_KVGAUGE_VERSION] = text_value(KVGAUGE_VERSION);
+    values[RESULT_GIT] = text_value(KVGAUGE_GIT);
+    values[RESULT_TIME_UTC] = text_value(run->time_utc);
+    values[RESULT_HOST] = text_value(run->label);
+    values[RESULT_ARGV] = (struct writer_value){
+        .kind = WRITER_TEXTS, .as.texts = {.values = run->argv, .count = run->argc}};
+    values[RESULT_SUITE] = text_value(run->suite);
+    values[RESULT_BACKEND] = text_value(facts->backend);
+    values[RESULT_DEVICE] = text_value(facts->device);
+    values[RESULT_DRIVER] = text_value(facts->driver);
+    if (facts->threads > 0)
+        values[RESULT_THREADS] = number_value(facts->threads);
+}
+
+static void set_case(const struct result *result, struct writer_value *values) {
+    const struct run_case *one = result->which;
+    const struct options *options = one->options;
+    values[RESULT_SEED] = number_value(options->seed);
+    values[RESULT_MODEL] = text_value(one->model.name);
+    values[RESULT_TOKENS] = number_value(one->tokens);
+    values[RESULT_SEQS] = number_value(one->seqs);
+    values[RESULT_TP] = number_value(options->tp);
+    values[RESULT_PAGE_TOKENS] = number_value(one->page_tokens);
+    values[RESULT_PAGE_ORDER] =
+        text_value(options->page_order_sequential ? "sequential" : "shuffled");
+    values[RESULT_DATA] = text_value(options_data_name(options->data));
+    values[RESULT_ROTATE] = text_value("none");
+    struct options_format resolved;
+    const struct formula_storage storage = run_case_storage(one, result->format, &resolved);
+    const bool is_record = resolved.record != RECORD_COUNT;
+    values[RESULT_K_FORMAT] =
+        text_value(is_record ? resolved.name : format_get(storage.k_format)->name);
+    values[RESULT_V_FORMAT] =
+        text_value(is_record ? resolved.name : format_get(storage.v_format)->name);
+    for (uint32_t g = 0; g < one->model.group_count; g++)
+        if (one->model.groups[g].kind == MODEL_INDEX)
+            values[RESULT_INDEX_FORMAT] = text_value(formula_index_name(storage.index));
+    values[RESULT_KERNEL] = text_value(result->kernel);
+    values[RESULT_STATUS] = text_value(result_status_name(result->status));
+    values[RESULT_REASON] = text_value(result->reason);
+}
+
+static void set_bytes(const struct result *result, struct writer_value *values) {
+    const struct pool_sizes *sizes = &result->sizes;
+    const double tokens = (double)all_tokens(result->which);
+    values[RESULT_FORMULA_BYTES] = number_value(sizes->formula_bytes);
+    values[RESULT_PAGED_BYTES] = number_value(sizes->paged_bytes);
+    values[RESULT_POOL_BYTES] = number_value(sizes->pool_bytes);
+    values[RESULT_PADDING_BYTES] = number_value(sizes->tail_bytes + sizes->alignment_bytes);
+    values[RESULT_SHARED_BYTES] = number_value(sizes->shared_bytes);
+    values[RESULT_SPARE_BYTES] = number_value(sizes->spare_bytes);
+    values[RESULT_PAGE_TABLE_BYTES] = number_value(sizes->page_table_bytes);
+    values[RESULT_TENSOR_SCALE_BYTES] = number_value(sizes->tensor_scale_bytes);
+    if (tokens > 0) {
+        values[RESULT_FORMULA_BYTES_TOKEN] = real_value((double)sizes->formula_bytes / tokens);
+        values[RESULT_POOL_BYTES_TOKEN] = real_value((double)sizes->pool_bytes / tokens);
+        values[RESULT_FORMULA_TOKENS_GB] = real_value(tokens * 1e9 / (double)sizes->formula_bytes);
+        values[RESULT_POOL_TOKENS_GB] = real_value(tokens * 1e9 / (double)sizes->pool_bytes);
+    }
+    if (result->has_resident)
+        values[RESULT_RESIDENT_BYTES] = number_value(result->resident_bytes);
+}
+
+static void set_speed(const struct result_run *run, const struct result *result,
+                      struct writer_value *values) {
+    const double seqs = (double)result->which->seqs;
+    const struct measure_canary *canary = &result->canary;
+    const struct {
+        enum result_field field;
+        const struct writer_summary *summary;
+    } summaries[] = {{RESULT_STEP_NS, &result->step},
+                     {RESULT_ATTEND_NS, &result->attend},
+                     {RESULT_APPEND_NS, &result->append}};
+    for (size_t i = 0; i < sizeof summaries / sizeof summaries[0]; i++)
+        values[summaries[i].field] =
+            (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *summaries[i].summary};
+    values[RESULT_SAMPLES_NS] = (struct writer_value){
+        .kind = WRITER_SAMPLES,
+        .as.samples = {.values = result->series.step_ns, .count = result->series.count}};
+    values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->step.median);
+    values[RESULT_READ_GB_S] = real_value(result_read_gb_per_s(result));
+    values[RESULT_CEILING_GB_S] = real_value(canary->gb_per_s);
+    values[RESULT_CEILING_TOKENS_S] =
+        real_value(seqs * canary->gb_per_s * 1e9 / (double)result->read_bytes);
+    if (result_is_cold(run, result))
+        values[RESULT_PERCENT_OF_CEILING] = real_value(100 * result_ceiling_share(result));
+    values[RESULT_CANARY_DRIFT] = real_value(canary->drift_percent);
+    if (result->has_baseline) {
+        values[RESULT_KV_SPEED_VS_BASELINE] = real_value(result->kv_speed_vs_baseline);
+        values[RESULT_TOKENS_VS_BASELINE] = real_value(result->tokens_vs_baseline);
+    }
+}
+
+void result_values(const struct result_run *run, const struct result *result,
+                   struct writer_value *values) {
+    for (size_t i = 0; i < RESULT_FIELD_COUNT; i++)
+        values[i] = (struct writer_value){.kind = WRITER_NULL};
+    set_run(run, values);
+    set_case(result, values);
+    if (result->has_sizes)
+        set_bytes(result, values);
+    if (result->has_work) {
+        values[RESULT_WORKSPACE_BYTES] = number_value(result->workspace_bytes);
+        values[RESULT_KV_READ_BYTES] = number_value(result->read_bytes);
+        values[RESULT_KV_WRITTEN_BYTES] = number_value(result->written_bytes);
+        values[RESULT_COLD] =
+            (struct writer_value){.kind = WRITER_BOOL, .as.truth = result_is_cold(run, result)};
+    }
+    if (result->has_verify) {
+        values[RESULT_KERNEL_ERROR] = real_value(result->verify.kernel_error);
+        values[RESULT_K_ERROR] = real_value(result->verify.k_error);
+        values[RESULT_V_ERROR] = real_value(result->verify.v_error);
+        values[RESULT_FORMAT_ERROR] = real_value(result->verify.format_error);
+        values[RESULT_VERIFIED_FRACTION] = real_value(result->verify.verified_fraction);
+    }
+    if (result->has_speed)
+        set_speed(run, result, values);
+}

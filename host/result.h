@@ -1,0 +1,84 @@
+/* One row of `run`: what was asked, what it took, how fast it was, how exact, under what
+ * circumstances. Gathered from the other modules' structs; written by writer.h. */
+#ifndef RESULT_H
+#define RESULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "measure.h"
+#include "pool.h"
+#include "run_case.h"
+#include "verify.h"
+#include "writer.h"
+
+enum { RESULT_SCHEMA_VERSION = 1 };
+
+enum result_field {
+#define RESULT(ID, name, heading, decimals) RESULT_##ID,
+#include "result_fields.def"
+#undef RESULT
+    RESULT_FIELD_COUNT
+};
+
+extern const struct writer_field result_fields[RESULT_FIELD_COUNT];
+
+enum result_status {
+    RESULT_OK,
+    RESULT_WRONG,
+    RESULT_REFUSED,
+    RESULT_OUT_OF_MEMORY,
+    RESULT_INTERRUPTED,
+};
+const char *result_status_name(enum result_status status);
+enum result_status result_status_of(enum status status);
+
+/* What is the same in every row of one run. */
+struct result_run {
+    const char *const *argv; /* home paths already cut */
+    size_t argc;
+    char time_utc[24];
+    const char *label; /* host; NULL unless --label */
+    const char *suite; /* NULL: none */
+    const struct options *options;
+    struct backend_facts facts;
+    uint64_t cold_bytes; /* unique bytes a sample must touch to be called cold */
+};
+
+/* One format of one case. */
+struct result {
+    const struct run_case *which;
+    const struct options_format *format;
+    enum result_status status;
+    char reason[512];
+    const char *kernel; /* NULL until known */
+    bool has_sizes;
+    struct pool_sizes sizes;
+    bool has_resident;
+    uint64_t resident_bytes;
+    bool has_work;
+    uint64_t workspace_bytes;
+    uint64_t read_bytes;
+    uint64_t written_bytes;
+    struct format_replaced replaced;
+    bool has_verify;
+    struct verify_result verify;
+    bool has_speed;               /* only with status RESULT_OK */
+    struct measure_series series; /* owned */
+    struct writer_summary step, append, attend;
+    struct measure_canary canary;
+    bool has_baseline; /* a baseline row exists to compare with */
+    double kv_speed_vs_baseline;
+    double tokens_vs_baseline;
+};
+
+bool result_is_cold(const struct result_run *run, const struct result *result);
+/* kv_read_bytes / attend time, and its share of the ceiling (0..1); only with has_speed. */
+double result_read_gb_per_s(const struct result *result);
+double result_ceiling_share(const struct result *result);
+
+/* Fills `values` (RESULT_FIELD_COUNT); texts point into `run` and `result`. */
+void result_values(const struct result_run *run, const struct result *result,
+                   struct writer_value *values);
+
+#endif

@@ -1,0 +1,286 @@
+/* The main job, one case at a time: pool, step, verify for each format of a batch; then measure
+ * the batch as one; then tear down. */
+#include "runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+#include "progress.h"
+
+/* Cached values the references may read per row: about a second on two cores. */
+#define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
+
+struct entry {
+    struct result result;
+    struct pool *pool;
+    struct step *step;
+    bool in_batch;
+    bool done; /* its row was given */
+};
+
+struct work {
+    struct runner *runner;
+    const struct run_case *one;
+    struct entry *entries;
+    size_t count;
+    size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
+    struct memory_budget budget;
+};
+
+static void fail(struct entry *entry, enum status status, const struct status_text *why) {
+    entry->result.status = result_status_of(status);
+    (void)snprintf(entry->result.reason, sizeof entry->result.reason, "%s", why->line);
+    entry->result.has_speed = false;
+}
+
+static void say(const struct work *work, const struct entry *entry, const char *what) {
+    char line[256];
+    (void)snprintf(line, sizeof line, "%s %s: %s", work->one->model.name,
+                   entry->result.format->name, what);
+    progress_show(work->runner->rows_done, line);
+}
+
+/* Sizes of every format, so that batches can be cut; refusals become rows here. */
+static void plan_entries(struct work *work) {
+    for (size_t i = 0; i < work->count; i++) {
+        struct entry *entry = &work->entries[i];
+        struct status_text why = {""};
+        struct pool_request request;
+        enum status status = run_case_request(work->one, entry->result.format, &request, &why);
+        if (status == STATUS_OK)
+            status = pool_plan(&request, &entry->result.sizes, &why);
+        entry->result.has_sizes = status == STATUS_OK;
+        if (status == STATUS_OK && entry->result.sizes.pool_bytes > work->budget.budget_bytes)
+            status = status_set(&why, STATUS_OUT_OF_MEMORY,
+                                "the pool takes %llu bytes and the budget is %llu (%s)",
+                                (unsigned long long)entry->result.sizes.pool_bytes,
+                                (unsigned long long)work->budget.budget_bytes, work->budget.source);
+        if (status != STATUS_OK)
+            fail(entry, status, &why);
+    }
+}
+
+static void tear_down(struct entry *entry) {
+    step_destroy(entry->step);
+    pool_destroy(entry->pool);
+    entry->step = NULL;
+    entry->pool = NULL;
+}
+
+/* Pool, fill, step, verification. A failure ends up in the entry's result. */
+static void build(struct work *work, struct entry *entry) {
+    struct runner *runner = work->runner;
+    struct result *result = &entry->result;
+    struct status_text why = {""};
+    struct pool_request request;
+    enum status status = run_case_request(work->one, result->format, &request, &why);
+    say(work, entry, "allocating");
+    if (status == STATUS_OK)
+        status =
+            pool_create(runner->ops, runner->device, &request, &work->budget, &entry->pool, &why);
+    say(work, entry, "filling");
+    if (status == STATUS_OK)
+        status = pool_fill(entry->pool, interrupt_asked, &why);
+    if (status == STATUS_OK)
+        status = step_create(runner->ops, runner->device, entry->pool, runner->options->kernel,
+                             request.seed, request.data, &entry->step, &why);
+    if (status == STATUS_OK) {
+        pool_sizes_get(entry->pool, &result->sizes);
+        pool_replaced_get(entry->pool, &result->replaced);
+        result->has_resident = pool_resident_bytes(entry->pool, &result->resident_bytes);
+        result->kernel = step_kernel(entry->step);
+        result->has_work = true;
+        result->workspace_bytes = step_workspace_bytes(entry->step);
+        result->read_bytes = step_read_bytes(entry->step);
+        result->written_bytes = step_written_bytes(entry->step);
+        say(work, entry, "verifying");
+        status = verify_pool(runner->ops, runner->device, entry->pool, entry->step, request.seed,
+                             RUNNER_VERIFY_VALUES, &result->verify, &why);
+        result->has_verify = status == STATUS_OK || status == STATUS_WRONG;
+    }
+    if (status != STATUS_OK) {
+        fail(entry, status, &why);
+        tear_down(entry);
+    }
+}
+
+/* Takes formats into the batch while their pools fit beside each other; the baseline is always
+ * first in, so that every ratio is measured within one interleaved run. */
+static size_t cut_batch(struct work *work) {
+    uint64_t used = 0;
+    size_t taken = 0;
+    const bool has_baseline =
+        work->baseline < work->count && work->entries[work->baseline].result.status == RESULT_OK;
+    for (size_t turn = 0; turn < work->count + 1; turn++) {
+        const size_t i = turn == 0 ? work->baseline : turn - 1;
+        if (turn == 0 && !has_baseline)
+            continue;
+        struct entry *entry = &work->entries[i];
+        const bool is_baseline = has_baseline && i == work->baseline;
+        if (entry->in_batch || entry->result.status != RESULT_OK || (entry->done && !is_baseline))
+            continue;
+        const uint64_t bytes = entry->result.sizes.pool_bytes;
+        const bool fits = used + bytes <= work->budget.budget_bytes;
+        if (!fits && taken > 0)
+            continue;
+        entry->in_batch = true;
+        used += bytes;
+        taken += entry->done ? 0 : 1;
+    }
+    return taken;
+}
+
+static enum status summarise(struct result *result, struct measure_contender *contender,
+                             const struct measure_canary *canary, struct status_text *text) {
+    measure_series_free(&result->series);
+    result->series = contender->series;
+    contender->series = (struct measure_series){0};
+    const struct measure_series *series = &result->series;
+    enum status status = measure_summarise(series->step_ns, series->count, &result->step, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(series->append_ns, series->count, &result->append, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(series->attend_ns, series->count, &result->attend, text);
+    result->canary = *canary;
+    result->has_speed = status == STATUS_OK;
+    return status;
+}
+
+static void compare_with_baseline(const struct result *baseline, struct result *result) {
+    if (!baseline->has_speed || !result->has_speed)
+        return;
+    result->has_baseline = true;
+    result->kv_speed_vs_baseline = baseline->step.median / result->step.median;
+    result->tokens_vs_baseline =
+        (double)baseline->sizes.formula_bytes / (double)result->sizes.formula_bytes;
+}
+
+static void measure_batch(struct work *work) {
+    struct runner *runner = work->runner;
+    const struct options *options = work->one->options;
+    struct measure_contender *contenders = calloc(work->count, sizeof *contenders);
+    size_t *which = calloc(work->count, sizeof *which);
+    struct status_text why = {"no host memory to measure"};
+    enum status status = contenders == NULL || which == NULL ? STATUS_OUT_OF_MEMORY : STATUS_OK;
+    uint32_t count = 0;
+    for (size_t i = 0; i < work->count && status == STATUS_OK; i++)
+        if (work->entries[i].in_batch && work->entries[i].step != NULL) {
+            which[count] = i;
+            contenders[count].pool = work->entries[i].pool;
+            contenders[count++].step = work->entries[i].step;
+        }
+    if (count > 0)
+        say(work, &work->entries[which[0]], "measuring, formats interleaved");
+    const struct measure_limits limits = {.samples = options->samples,
+                                          .min_time_s = options->min_time_s,
+                                          .max_time_s = options->max_time_s};
+    struct measure_canary canary = {0};
+    if (count > 0 && status == STATUS_OK)
+        status =
+            measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
+    for (uint32_t i = 0; i < count; i++) {
+        struct entry *entry = &work->entries[which[i]];
+        const enum status summed =
+            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
+        if (summed != STATUS_OK)
+            fail(entry, summed, &why);
+        measure_series_free(&contenders[i].series);
+    }
+    free(contenders);
+    free(which);
+}
+
+/* One batch from pools to rows. */
+static enum status run_batch(struct work *work, runner_row row, void *context,
+                             struct status_text *text) {
+    for (size_t i = 0; i < work->count && !interrupt_asked(); i++)
+        if (work->entries[i].in_batch)
+            build(work, &work->entries[i]);
+    if (!interrupt_asked())
+        measure_batch(work);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < work->count; i++) {
+        struct entry *entry = &work->entries[i];
+        if (!entry->in_batch)
+            continue;
+        entry->in_batch = false;
+        tear_down(entry);
+        if (entry->done || status != STATUS_OK)
+            continue;
+        if (!entry->result.has_speed && entry->result.status == RESULT_OK) {
+            entry->result.status = RESULT_INTERRUPTED;
+            (void)snprintf(entry->result.reason, sizeof entry->result.reason, "interrupted");
+        }
+        if (work->baseline < work->count)
+            compare_with_baseline(&work->entries[work->baseline].result, &entry->result);
+        entry->done = true;
+        progress_clear();
+        status = row(context, &entry->result, text);
+        work->runner->rows_done++;
+    }
+    return status;
+}
+
+static bool same_format(const struct options_format *a, const struct options_format *b) {
+    return strcmp(a->name, b->name) == 0;
+}
+
+enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
+                            void *context, struct status_text *text) {
+    const struct options *options = one->options;
+    struct work work = {.runner = runner, .one = one, .count = options->format_count};
+    work.entries = calloc(work.count, sizeof *work.entries);
+    if (work.entries == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
+    work.baseline = work.count;
+    for (size_t i = 0; i < work.count; i++) {
+        work.entries[i].result.which = one;
+        work.entries[i].result.format = &options->formats[i];
+        if (work.baseline == work.count && same_format(&options->formats[i], &options->baseline))
+            work.baseline = i;
+    }
+    struct backend_facts facts;
+    runner->ops->facts(runner->device, &facts);
+    memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
+                       runner->options->weights_bytes, &work.budget);
+    plan_entries(&work);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
+        if (work.entries[i].result.status != RESULT_OK) {
+            work.entries[i].done = true;
+            progress_clear();
+            status = row(context, &work.entries[i].result, text);
+            runner->rows_done++;
+        }
+    while (status == STATUS_OK && cut_batch(&work) > 0) {
+        status = run_batch(&work, row, context, text);
+        if (status == STATUS_OK && interrupt_asked())
+            status = status_set(text, STATUS_INTERRUPTED, "interrupted");
+    }
+    for (size_t i = 0; i < work.count; i++) {
+        tear_down(&work.entries[i]);
+        measure_series_free(&work.entries[i].result.series);
+    }
+    free(work.entries);
+    return status;
+}
+
+enum status runner_case_bytes(const struct run_case *one, uint64_t *sum_bytes,
+                              struct status_text *text) {
+    *sum_bytes = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < one->options->format_count; i++) {
+        struct pool_request request;
+        struct pool_sizes sizes;
+        enum status planned = run_case_request(one, &one->options->formats[i], &request, text);
+        if (planned == STATUS_OK)
+            planned = pool_plan(&request, &sizes, text);
+        if (planned == STATUS_OK)
+            *sum_bytes += sizes.pool_bytes;
+        else if (status == STATUS_OK)
+            status = planned;
+    }
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Runs one case: builds the pools of its formats, fills, verifies, measures them against each
+ * other, and gives back one result per format. Writes nothing. */
+#ifndef RUNNER_H
+#define RUNNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "result.h"
+
+struct runner {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    const struct options *options; /* the command line: kernel, budget, weights */
+    const struct result_run *run;
+    uint64_t rows_done; /* for the progress line */
+};
+
+/* Called once per finished row, in the order of the case's formats within each batch. */
+typedef enum status (*runner_row)(void *context, const struct result *result,
+                                  struct status_text *text);
+
+/* Formats of the case that fit the budget together are alive together and interleaved; otherwise
+ * each batch holds the baseline and as many others as fit. Rows that cannot run are rows. Fails
+ * only when `row` fails or memory for bookkeeping is out; an interrupt gives STATUS_INTERRUPTED
+ * after the rows in hand were given as interrupted. */
+enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
+                            void *context, struct status_text *text);
+
+/* About how many bytes a case's batch wants at least (baseline and largest other), for --list. */
+enum status runner_case_bytes(const struct run_case *one, uint64_t *sum_bytes,
+                              struct status_text *text);
+
+#endif
