@@ -71,7 +71,7 @@ static uint64_t all_tokens(const struct run_case *one) {
 
 static void set_run(const struct result_run *run, struct writer_value *values) {
     const struct backend_facts *facts = &run->facts;
-    values[RESULT_SCHEMA_VERSION] = number_value(RESULT_SCHEMA_VERSION);
+    values[RESULT_SCHEMA_VERSION] = number_value(RESULT_SCHEMA);
     values[RESULT_KVGAUGE_VERSION] = text_value(KVGAUGE_VERSION);
     values[RESULT_GIT] = text_value(KVGAUGE_GIT);
     values[RESULT_TIME_UTC] = text_value(run->time_utc);

@@ -12,7 +12,7 @@
 #include "verify.h"
 #include "writer.h"
 
-enum { RESULT_SCHEMA_VERSION = 1 };
+enum { RESULT_SCHEMA = 1 };
 
 enum result_field {
 #define RESULT(ID, name, heading, decimals) RESULT_##ID,

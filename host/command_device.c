@@ -1,0 +1,82 @@
+/* `kvgauge device`: the facts a run is planned with, and the ceilings measured now. */
+#include "commands.h"
+
+#include "measure.h"
+#include "memory.h"
+#include "number.h"
+#include "session.h"
+
+static void print_bytes(const char *what, uint64_t bytes, const char *more) {
+    char words[NUMBER_TEXT_BYTES];
+    number_bytes_words(bytes, words);
+    (void)printf("%-24s %s%s%s\n", what, words, more[0] != '\0' ? "  " : "", more);
+}
+
+static void print_facts(const struct session *session, const struct options *options) {
+    const struct backend_facts *facts = &session->facts;
+    (void)printf("%-24s %s\n", "backend", facts->backend);
+    (void)printf("%-24s %s\n", "device", facts->device);
+    (void)printf("%-24s %u (threads in use: %u)\n", "cores", facts->compute_units, facts->threads);
+    (void)printf("%-24s %s\n", "instruction set", facts->instruction_set);
+    print_bytes("last-level cache", facts->llc_bytes, facts->llc_source);
+    print_bytes("memory", facts->memory_total_bytes, "");
+    print_bytes("memory free", facts->memory_free_bytes, facts->memory_source);
+    struct memory_budget budget;
+    memory_budget_make(facts, options->budget_given, options->budget_bytes, options->weights_bytes,
+                       &budget);
+    print_bytes("budget", budget.budget_bytes, budget.source);
+}
+
+static enum status print_sweep(const struct session *session, struct status_text *text) {
+    struct measure_sweep sweep;
+    const enum status status = measure_sweep(session->ops, session->device, &sweep, text);
+    if (status != STATUS_OK)
+        return status;
+    (void)printf("%-24s best of 7 reads of each size\n", "streaming read sweep");
+    for (uint32_t i = 0; i < sweep.count; i++) {
+        char words[NUMBER_TEXT_BYTES];
+        number_bytes_words(sweep.bytes[i], words);
+        (void)printf("    %12s         %.1f GB/s\n", words, sweep.gb_per_s[i]);
+    }
+    print_bytes("caches stop helping at", sweep.plateau_bytes, "(sweep plateau)");
+    (void)printf("%-24s %.1f GB/s\n", "read ceiling", sweep.gb_per_s[sweep.count - 1]);
+    return STATUS_OK;
+}
+
+static int list_devices(const struct options *options) {
+    int found = 0;
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+        const struct backend_options wanted = {.threads = options->threads};
+        struct backend_device *device;
+        struct status_text text = {""};
+        if ((*ops)->open(&wanted, &device, &text) != STATUS_OK) {
+            (void)printf("%-8s not here: %s\n", (*ops)->name, text.line);
+            continue;
+        }
+        struct backend_facts facts;
+        (*ops)->facts(device, &facts);
+        (void)printf("%-8s %s\n", facts.backend, facts.device);
+        (*ops)->close(device);
+        found++;
+    }
+    return found > 0 ? 0 : 3;
+}
+
+int command_device(const struct options *options) {
+    if (options->list)
+        return list_devices(options);
+    struct status_text text = {""};
+    struct session session = {0};
+    enum status status = session_open(options, &session, &text);
+    if (status == STATUS_OK) {
+        session_say_fallback(&session);
+        print_facts(&session, options);
+        status = print_sweep(&session, &text);
+        if (fflush(stdout) != 0 && status == STATUS_OK)
+            status = status_set(&text, STATUS_IO, "stdout: writing failed");
+    }
+    if (status != STATUS_OK)
+        (void)fprintf(stderr, "kvgauge: %s\n", text.line);
+    session_close(&session);
+    return session_exit_code(status);
+}

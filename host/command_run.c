@@ -1,0 +1,214 @@
+/* `kvgauge run`: the main job. Expands the cases, runs them, writes rows as they come, and ends
+ * with what came out in words. */
+#include "commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "interrupt.h"
+#include "number.h"
+#include "progress.h"
+#include "result.h"
+#include "run_case.h"
+#include "runner.h"
+#include "session.h"
+
+/* Unique bytes of a sample are cold from this many times the last-level cache on. */
+enum { RUN_COLD_CACHES = 4, RUN_WORDS_BYTES = 1024 };
+
+struct run {
+    struct result_run shared;
+    struct session_output output;
+    char (*words)[RUN_WORDS_BYTES]; /* a sentence per measured row, printed last */
+    size_t word_count;
+    size_t word_capacity;
+    uint64_t rows;
+    uint64_t ok_rows;
+    uint64_t wrong_rows;
+    uint64_t refused_rows;
+};
+
+static void add_words(struct run *run, const struct result *result) {
+    if (!result->has_speed)
+        return;
+    if (run->word_count == run->word_capacity) {
+        const size_t wider = run->word_capacity == 0 ? 32 : run->word_capacity * 2;
+        char(*moved)[RUN_WORDS_BYTES] = realloc(run->words, wider * sizeof *moved);
+        if (moved == NULL)
+            return; /* only the summary is lost; the rows are out */
+        run->words = moved;
+        run->word_capacity = wider;
+    }
+    char *out = run->words[run->word_count++];
+    char share[64];
+    if (result_is_cold(&run->shared, result))
+        (void)snprintf(share, sizeof share, "%.0f %% of the read ceiling",
+                       100 * result_ceiling_share(result));
+    else
+        (void)snprintf(share, sizeof share, "hot in the cache: no share of the ceiling");
+    const struct options *options = result->which->options;
+    if (result->has_baseline && strcmp(result->format->name, options->baseline.name) != 0)
+        (void)snprintf(out, sizeof run->words[0],
+                       "%s %s: %.2fx the tokens, KV read %.2fx as fast as %s, %s",
+                       result->which->model.name, result->format->name, result->tokens_vs_baseline,
+                       result->kv_speed_vs_baseline, options->baseline.name, share);
+    else
+        (void)snprintf(out, sizeof run->words[0], "%s %s: KV read at %.1f GB/s, %s",
+                       result->which->model.name, result->format->name,
+                       result_read_gb_per_s(result), share);
+}
+
+static enum status on_row(void *context, const struct result *result, struct status_text *text) {
+    struct run *run = context;
+    struct writer_value values[RESULT_FIELD_COUNT];
+    result_values(&run->shared, result, values);
+    run->rows++;
+    run->ok_rows += result->status == RESULT_OK;
+    run->wrong_rows += result->status == RESULT_WRONG;
+    run->refused_rows += result->status == RESULT_REFUSED || result->status == RESULT_OUT_OF_MEMORY;
+    if (result->replaced.nan_values + result->replaced.infinite_values > 0)
+        (void)fprintf(stderr, "kvgauge: %s %s: %llu NaN and %llu infinite values were replaced\n",
+                      result->which->model.name, result->format->name,
+                      (unsigned long long)result->replaced.nan_values,
+                      (unsigned long long)result->replaced.infinite_values);
+    add_words(run, result);
+    return session_output_row(&run->output, values, text);
+}
+
+/* Paths under the user's home are nobody's business: they become ~. */
+static char **public_argv(int argc, char *const *argv) {
+    char **out = calloc((size_t)argc + 1, sizeof *out);
+    const char *home = getenv("HOME");
+    const size_t home_length = home != NULL && strlen(home) > 1 ? strlen(home) : 0;
+    for (int i = 0; out != NULL && i < argc; i++) {
+        const char *from = i == 0 ? "kvgauge" : argv[i];
+        out[i] = malloc(strlen(from) + 1);
+        if (out[i] == NULL)
+            continue;
+        const char *found = home_length > 0 ? strstr(from, home) : NULL;
+        if (found == NULL)
+            (void)strcpy(out[i], from);
+        else
+            (void)sprintf(out[i], "%.*s~%s", (int)(found - from), from, found + home_length);
+    }
+    return out;
+}
+
+static void free_argv(char **argv, int argc) {
+    for (int i = 0; argv != NULL && i < argc; i++)
+        free(argv[i]);
+    free(argv);
+}
+
+static int list_cases(const struct run_case_list *cases) {
+    for (size_t i = 0; i < cases->count; i++) {
+        const struct run_case *one = &cases->cases[i];
+        struct status_text why = {""};
+        uint64_t bytes;
+        const enum status status = runner_case_bytes(one, &bytes, &why);
+        char words[NUMBER_TEXT_BYTES];
+        number_bytes_words(bytes, words);
+        (void)printf("%s  tokens %llu  seqs %llu  page_tokens %u  %zu formats, pools of %s%s%s\n",
+                     one->model.name, (unsigned long long)one->tokens,
+                     (unsigned long long)one->seqs, one->page_tokens, one->options->format_count,
+                     words,
+                     status == STATUS_OK ? "" : "; refused: ", status == STATUS_OK ? "" : why.line);
+    }
+    return 0;
+}
+
+static void say_contexts(const struct run_case_list *cases) {
+    for (size_t i = 0; i < cases->count; i++) {
+        const struct run_case *one = &cases->cases[i];
+        if (one->model.native_context > 0 && one->tokens > one->model.native_context)
+            (void)fprintf(stderr, "kvgauge: %llu tokens are past the native context of %s (%llu)\n",
+                          (unsigned long long)one->tokens, one->model.name,
+                          (unsigned long long)one->model.native_context);
+    }
+}
+
+static void print_summary(const struct run *run) {
+    for (size_t i = 0; i < run->word_count; i++)
+        (void)fprintf(stderr, "%s\n", run->words[i]);
+    (void)fprintf(stderr, "kvgauge: %llu rows: %llu ok, %llu wrong, %llu refused or too large%s\n",
+                  (unsigned long long)run->rows, (unsigned long long)run->ok_rows,
+                  (unsigned long long)run->wrong_rows, (unsigned long long)run->refused_rows,
+                  interrupt_asked() ? "; interrupted" : "");
+}
+
+/* Everything between an open session and a closed one. */
+static enum status run_all(const struct options *options, struct session *session,
+                           const struct run_case_list *cases, struct run *run,
+                           struct status_text *text) {
+    char title[256];
+    (void)snprintf(title, sizeof title,
+                   "%s, %u threads, %s; KV work alone: append and attention of every layer, no "
+                   "weights. GB = 10^9 bytes",
+                   session->facts.device, session->facts.threads, session->facts.instruction_set);
+    enum status status =
+        session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < cases->count; i++)
+        rows += cases->cases[i].options->format_count;
+    progress_start(rows);
+    struct runner runner = {
+        .ops = session->ops, .device = session->device, .options = options, .run = &run->shared};
+    for (size_t i = 0; i < cases->count && status == STATUS_OK; i++)
+        status = runner_run_case(&runner, &cases->cases[i], on_row, run, text);
+    progress_clear();
+    struct status_text why = {""};
+    const enum status closed = session_output_close(&run->output, &why);
+    if (closed != STATUS_OK && (status == STATUS_OK || status == STATUS_INTERRUPTED))
+        status = status_set(text, closed, "%s", why.line);
+    print_summary(run);
+    if (status == STATUS_OK && run->wrong_rows > 0)
+        return status_set(text, STATUS_WRONG, "%llu rows are wrong",
+                          (unsigned long long)run->wrong_rows);
+    if (status == STATUS_OK && run->ok_rows == 0)
+        return status_set(text, STATUS_REFUSED, "no row could run");
+    return status;
+}
+
+int command_run(const struct options *options, int argc, char *const *argv) {
+    struct status_text text = {""};
+    struct run_case_list cases = {0};
+    struct session session = {0};
+    char **shown_argv = NULL;
+    struct run run = {.shared = {.label = options->label, .options = options}};
+    enum status status = run_case_list_create(options, &cases, &text);
+    if (status == STATUS_OK && options->list) {
+        const int code = list_cases(&cases);
+        run_case_list_destroy(&cases);
+        return code;
+    }
+    if (status == STATUS_OK)
+        status = session_open(options, &session, &text);
+    if (status == STATUS_OK) {
+        session_say_fallback(&session);
+        say_contexts(&cases);
+        shown_argv = public_argv(argc, argv);
+        run.shared.argv = (const char *const *)shown_argv;
+        run.shared.argc = shown_argv != NULL ? (size_t)argc : 0;
+        run.shared.suite = cases.suite;
+        run.shared.facts = session.facts;
+        run.shared.cold_bytes = RUN_COLD_CACHES * session.facts.llc_bytes;
+        const time_t now = time(NULL);
+        struct tm utc;
+        if (gmtime_r(&now, &utc) != NULL)
+            (void)strftime(run.shared.time_utc, sizeof run.shared.time_utc, "%Y-%m-%dT%H:%M:%SZ",
+                           &utc);
+        interrupt_install();
+        status = run_all(options, &session, &cases, &run, &text);
+    }
+    if (status != STATUS_OK)
+        (void)fprintf(stderr, "kvgauge: %s\n", text.line);
+    session_say_fallback(&session);
+    free(run.words);
+    free_argv(shown_argv, argc);
+    session_close(&session);
+    run_case_list_destroy(&cases);
+    return session_exit_code(status);
+}

@@ -1,0 +1,168 @@
+/* Opens the device the user asked for and the outputs the rows go to. */
+#include "session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void list_backends(char *out, size_t bytes) {
+    out[0] = '\0';
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+        const size_t used = strlen(out);
+        (void)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ", " : "", (*ops)->name);
+    }
+}
+
+/* The driver's device node or /proc entry: present without any CUDA library. */
+static bool nvidia_driver_present(void) {
+    return access("/proc/driver/nvidia/version", R_OK) == 0 || access("/dev/nvidiactl", F_OK) == 0;
+}
+
+static enum status check_kernel(const struct backend_ops *ops, const char *kernel,
+                                struct status_text *text) {
+    if (kernel == NULL)
+        return STATUS_OK;
+    char known[256] = "";
+    for (const char *const *name = ops->kernels; *name != NULL; name++) {
+        if (strcmp(*name, kernel) == 0)
+            return STATUS_OK;
+        const size_t used = strlen(known);
+        (void)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", *name);
+    }
+    return status_set(text, STATUS_BAD_INPUT, "--kernel %s: the %s backend has %s", kernel,
+                      ops->name, known);
+}
+
+enum status session_open(const struct options *options, struct session *out,
+                         struct status_text *text) {
+    *out = (struct session){0};
+    struct backend_options wanted = {.threads = options->threads, .llc_bytes = options->llc_bytes};
+    char name[32];
+    (void)snprintf(name, sizeof name, "%s", options->device != NULL ? options->device : "auto");
+    char *ordinal = strchr(name, ':');
+    if (ordinal != NULL) {
+        *ordinal++ = '\0';
+        char *end;
+        errno = 0;
+        const unsigned long value = strtoul(ordinal, &end, 10);
+        if (end == ordinal || *end != '\0' || errno != 0 || value > 1024)
+            return status_set(text, STATUS_BAD_INPUT,
+                              "--device %s: a device number is expected after the colon",
+                              options->device);
+        wanted.ordinal = (uint32_t)value;
+    }
+    if (strcmp(name, "auto") == 0) {
+        for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+            if (strcmp((*ops)->name, "cpu") == 0)
+                continue;
+            struct backend_device *device;
+            if ((*ops)->open(&wanted, &device, NULL) != STATUS_OK)
+                continue;
+            out->ops = *ops;
+            out->device = device;
+            out->ops->facts(device, &out->facts);
+            return check_kernel(out->ops, options->kernel, text);
+        }
+        out->fell_back = nvidia_driver_present();
+        (void)strcpy(name, "cpu");
+    }
+    out->ops = backend_find(name);
+    if (out->ops == NULL) {
+        char known[128];
+        list_backends(known, sizeof known);
+        if (strcmp(name, "cuda") == 0)
+            return status_set(text, STATUS_MISSING,
+                              "--device cuda: this build has no CUDA backend (built in: %s)",
+                              known);
+        return status_set(text, STATUS_BAD_INPUT, "--device %s: unknown; auto, %s are", name,
+                          known);
+    }
+    const enum status status = check_kernel(out->ops, options->kernel, text);
+    if (status != STATUS_OK)
+        return status;
+    const enum status opened = out->ops->open(&wanted, &out->device, text);
+    if (opened == STATUS_OK)
+        out->ops->facts(out->device, &out->facts);
+    return opened;
+}
+
+void session_close(struct session *session) {
+    if (session->ops != NULL && session->device != NULL)
+        session->ops->close(session->device);
+    *session = (struct session){0};
+}
+
+void session_say_fallback(const struct session *session) {
+    if (session->fell_back)
+        (void)fprintf(stderr, "kvgauge: an NVIDIA driver is here, but this build has no CUDA "
+                              "backend: measuring the CPU instead\n");
+}
+
+int session_exit_code(enum status status) {
+    switch (status) {
+    case STATUS_OK:
+        return 0;
+    case STATUS_WRONG:
+        return 1;
+    case STATUS_MISSING:
+        return 3;
+    case STATUS_INTERRUPTED:
+        return 130;
+    case STATUS_BAD_INPUT:
+    case STATUS_REFUSED:
+    case STATUS_OUT_OF_MEMORY:
+    case STATUS_OVERFLOW:
+    case STATUS_IO:
+        break;
+    }
+    return 2;
+}
+
+enum status session_output_open(const struct options *options, const struct writer_field *fields,
+                                size_t field_count, const char *title, struct session_output *out,
+                                struct status_text *text) {
+    *out = (struct session_output){0};
+    enum status status =
+        writer_open(options->output, stdout, fields, field_count, title, &out->shown, text);
+    if (status == STATUS_OK && options->save_path != NULL) {
+        status =
+            writer_create_file(options->save_path, out->path, sizeof out->path, &out->file, text);
+        if (status == STATUS_OK)
+            status =
+                writer_open(WRITER_JSONL, out->file, fields, field_count, NULL, &out->saved, text);
+    }
+    if (status != STATUS_OK) {
+        (void)writer_close(out->shown, NULL);
+        if (out->file != NULL)
+            (void)fclose(out->file);
+        *out = (struct session_output){0};
+    }
+    return status;
+}
+
+enum status session_output_row(struct session_output *output, const struct writer_value *values,
+                               struct status_text *text) {
+    /* The file first: what is saved does not depend on who reads stdout. */
+    enum status status = STATUS_OK;
+    if (output->saved != NULL)
+        status = writer_row(output->saved, values, text);
+    const enum status shown = writer_row(output->shown, values, text);
+    return status == STATUS_OK ? shown : status;
+}
+
+enum status session_output_close(struct session_output *output, struct status_text *text) {
+    enum status status = writer_close(output->shown, text);
+    if (output->saved != NULL) {
+        struct status_text why = {""};
+        enum status saved = writer_close(output->saved, &why);
+        if (fclose(output->file) != 0 && saved == STATUS_OK)
+            saved = status_set(&why, STATUS_IO, "--save %s: %s", output->path, strerror(errno));
+        if (saved != STATUS_OK && status == STATUS_OK)
+            status = status_set(text, saved, "%s", why.line);
+        else if (saved == STATUS_OK)
+            (void)fprintf(stderr, "kvgauge: rows saved in %s\n", output->path);
+    }
+    *output = (struct session_output){0};
+    return status;
+}

@@ -1,0 +1,47 @@
+/* What every command that touches a device starts with: which backend, opened, with its facts,
+ * and where its rows go (stdout in the asked form, and JSON lines to --save). */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "backend.h"
+#include "options.h"
+#include "status.h"
+#include "writer.h"
+
+struct session {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    struct backend_facts facts;
+    bool fell_back; /* --device auto, an NVIDIA GPU seems to be there, and cpu was taken */
+};
+
+/* --device auto takes the best backend built in that opens; it falls to cpu loudly when the
+ * machine seems to have an NVIDIA GPU. STATUS_MISSING: no such backend or device. */
+enum status session_open(const struct options *options, struct session *out,
+                         struct status_text *text);
+void session_close(struct session *session);
+
+/* The line that says what the measurement ran on: printed first and last when it fell back. */
+void session_say_fallback(const struct session *session);
+
+/* The exit code of a status: 0 1 2 3 130. */
+int session_exit_code(enum status status);
+
+/* Two writers fed as one: stdout in `form`, and JSON lines in --save's file. */
+struct session_output {
+    struct writer *shown;
+    struct writer *saved;
+    FILE *file;
+    char path[512]; /* the name --save really used */
+};
+enum status session_output_open(const struct options *options, const struct writer_field *fields,
+                                size_t field_count, const char *title, struct session_output *out,
+                                struct status_text *text);
+enum status session_output_row(struct session_output *output, const struct writer_value *values,
+                               struct status_text *text);
+enum status session_output_close(struct session_output *output, struct status_text *text);
+
+#endif
