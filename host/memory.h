@@ -13,7 +13,7 @@ struct memory_budget {
     uint64_t free_bytes;   /* what the device says is free */
     uint64_t margin_bytes; /* kept back for others */
     uint64_t budget_bytes; /* what a plan may use */
-    char source[160];      /* "MemAvailable 22.9 GiB less a margin of 1.0 GiB" or "--budget" */
+    char source[192];      /* "MemAvailable 22.9 GiB less a margin of 1.0 GiB" or "--budget" */
 };
 
 /* asked_bytes: --budget, or 0 when not given. weights_bytes are taken off. */

@@ -78,14 +78,15 @@ struct backend_cache {
     float v_tensor_scale;
 };
 
-/* Writes `token_count` tokens of each sequence, from first_tokens[s] on. The i-th of them takes
- * source row (first_rows[s] + i) % row_count of K and V. Rows: [row][kv_heads][k_dim or v_dim],
+/* Writes token_counts[s] tokens of each sequence, from first_tokens[s] on. The i-th of them takes
+ * source row (row_offset + first_rows[s] + i) % row_count of K and V. Rows: [row][kv_heads][k_dim or v_dim],
  * fp32. With v_in_k, dev_v_rows is NULL. */
 struct backend_append {
     struct backend_cache cache;
     const float *dev_k_rows;
     const float *dev_v_rows;
     uint64_t row_count;
+    uint64_t row_offset; /* the layer's own start, so that one set of arguments serves all */
     const uint64_t *dev_first_tokens; /* [seqs] */
     const uint64_t *dev_token_counts; /* [seqs]; 0: nothing to write */
     const uint64_t *dev_first_rows;   /* [seqs] */

@@ -1,0 +1,57 @@
+/* Budgets, and what the operating system says is really there. */
+#include "memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "number.h"
+
+/* Left for everything else on the machine: a twentieth, but at least this much. */
+#define MEMORY_LEAST_MARGIN_BYTES ((uint64_t)256 << 20)
+
+void memory_budget_make(const struct backend_facts *facts, bool asked, uint64_t asked_bytes,
+                        uint64_t weights_bytes, struct memory_budget *out) {
+    *out = (struct memory_budget){.free_bytes = facts->memory_free_bytes};
+    uint64_t margin = out->free_bytes / 20;
+    margin = margin < MEMORY_LEAST_MARGIN_BYTES ? MEMORY_LEAST_MARGIN_BYTES : margin;
+    out->margin_bytes = margin < out->free_bytes ? margin : out->free_bytes;
+    uint64_t budget = out->free_bytes - out->margin_bytes;
+    char free_words[NUMBER_TEXT_BYTES], margin_words[NUMBER_TEXT_BYTES];
+    number_bytes_words(out->free_bytes, free_words);
+    number_bytes_words(out->margin_bytes, margin_words);
+    if (asked && asked_bytes < budget) {
+        budget = asked_bytes;
+        (void)snprintf(out->source, sizeof out->source, "--budget");
+    } else {
+        (void)snprintf(out->source, sizeof out->source, "%s %s less a margin of %s",
+                       facts->memory_source, free_words, margin_words);
+    }
+    out->budget_bytes = weights_bytes < budget ? budget - weights_bytes : 0;
+}
+
+bool memory_resident_bytes(const void *address, uint64_t bytes, uint64_t *out) {
+    const long page_size = sysconf(_SC_PAGESIZE);
+    if (page_size <= 0 || bytes == 0)
+        return false;
+    const uint64_t page = (uint64_t)page_size;
+    const uintptr_t start = (uintptr_t)address / page * page;
+    const uint64_t span = (uintptr_t)address + bytes - start;
+    /* In pieces, so that a huge pool needs no large map of flags. */
+    enum { PIECE_PAGES = 65536 };
+    unsigned char *flags = malloc(PIECE_PAGES);
+    if (flags == NULL)
+        return false;
+    uint64_t resident = 0;
+    bool known = true;
+    for (uint64_t at = 0; at < span && known; at += PIECE_PAGES * page) {
+        const uint64_t length = span - at < PIECE_PAGES * page ? span - at : PIECE_PAGES * page;
+        known = mincore((void *)(start + at), length, flags) == 0;
+        for (uint64_t i = 0; known && i < (length + page - 1) / page; i++)
+            resident += (flags[i] & 1u) * page;
+    }
+    free(flags);
+    *out = resident;
+    return known;
+}

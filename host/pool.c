@@ -1,0 +1,439 @@
+/* Puts a planned pool on a device: allocates once, poisons, fills by appending. */
+#include "pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool_layout.h"
+
+/* Distinct rows of test data per group; a prime, so that repeats fall differently on pages. */
+enum { POOL_BANK_ROWS = 1021, POOL_CHUNK_TOKENS = 512 };
+
+struct pool_group_state {
+    struct pool_pages pages;
+    struct generate_bank bank;
+    struct backend_memory bank_memory; /* K rows, then V rows */
+    bool bank_on_device;               /* bank.k and bank.v point into bank_memory */
+    const float *dev_k_rows;
+    const float *dev_v_rows;
+    float k_tensor_scale;
+    float v_tensor_scale;
+};
+
+struct pool {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    const struct model *model;
+    struct pool_layout layout;
+    uint64_t *lengths; /* [seqs] what each sequence reaches */
+    uint32_t seqs;
+    uint64_t share_prefix_tokens;
+    uint32_t page_tokens;
+    struct backend_memory memory;
+    struct backend_memory arguments; /* first tokens, counts, first rows: [3][seqs] */
+    uint64_t *host_arguments;
+    struct format_replaced replaced;
+    struct pool_group_state groups[MODEL_MAX_GROUPS];
+};
+
+static uint8_t *at(const struct pool *pool, uint64_t offset_bytes) {
+    return (uint8_t *)pool->memory.dev_address + offset_bytes;
+}
+
+/* Uploads the bank. Where the host can read device memory in place, that copy is the only one. */
+static enum status upload_bank(struct pool *pool, struct pool_group_state *group,
+                               struct status_text *text) {
+    const struct backend_ops *ops = pool->ops;
+    struct generate_bank *bank = &group->bank;
+    const uint64_t rows = bank->rows * bank->kv_heads;
+    const uint64_t k_bytes = rows * bank->k_dim * sizeof(float);
+    const uint64_t v_bytes = rows * bank->v_dim * sizeof(float);
+    enum status status = ops->memory_allocate(pool->device, k_bytes + v_bytes, "the test data",
+                                              &group->bank_memory, text);
+    if (status != STATUS_OK)
+        return status;
+    group->dev_k_rows = group->bank_memory.dev_address;
+    status =
+        ops->memory_write(pool->device, group->bank_memory.dev_address, bank->k, k_bytes, text);
+    if (bank->v != NULL && status == STATUS_OK) {
+        uint8_t *dev_v = (uint8_t *)group->bank_memory.dev_address + k_bytes;
+        group->dev_v_rows = (const float *)dev_v;
+        status = ops->memory_write(pool->device, dev_v, bank->v, v_bytes, text);
+    }
+    const void *host = status == STATUS_OK && ops->memory_host != NULL
+                           ? ops->memory_host(pool->device, group->bank_memory.dev_address)
+                           : NULL;
+    if (host != NULL) {
+        const bool has_v = bank->v != NULL;
+        free(bank->k);
+        free(bank->v);
+        bank->k = (float *)host;
+        bank->v = has_v ? bank->k + rows * bank->k_dim : NULL;
+        group->bank_on_device = true;
+    }
+    return status;
+}
+
+static enum status create_group(struct pool *pool, uint32_t g, const struct pool_request *request,
+                                struct status_text *text) {
+    struct pool_group_state *group = &pool->groups[g];
+    const struct pool_group_layout *layout = &pool->layout.groups[g];
+    const struct page_shape *shape = &layout->page.shape;
+    enum status status = pool_pages_create(
+        pool->seqs, layout->columns, layout->page_count, request->page_tokens,
+        layout->window_tokens, request->sequential_pages, request->seed + g, &group->pages, text);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t rows = 1;
+    for (uint32_t s = 0; s < pool->seqs; s++)
+        rows = pool->lengths[s] > rows ? pool->lengths[s] : rows;
+    rows = rows > POOL_BANK_ROWS ? POOL_BANK_ROWS : rows;
+    status =
+        generate_bank_create(request->seed, g, request->data, rows, shape->kv_heads, shape->k_dim,
+                             shape->v_in_k ? 0 : shape->v_dim, &group->bank, text);
+    if (status != STATUS_OK)
+        return status;
+    const struct generate_bank *bank = &group->bank;
+    group->k_tensor_scale =
+        format_tensor_scale(shape->k_format, bank->k_amax, request->kv_scale_amax);
+    group->v_tensor_scale =
+        shape->v_in_k ? group->k_tensor_scale
+                      : format_tensor_scale(shape->v_format, bank->v_amax, request->kv_scale_amax);
+    return upload_bank(pool, group, text);
+}
+
+/* Every slot of every page gets codes no data gives, and every OS page is touched. */
+static enum status poison_pages(struct pool *pool, uint32_t g, struct status_text *text) {
+    const struct pool_group_layout *layout = &pool->layout.groups[g];
+    const struct page_layout *page = &layout->page;
+    const struct page_shape *shape = &page->shape;
+    uint8_t *image = calloc(1, page->stride_bytes);
+    if (image == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for a page of %llu bytes",
+                          (unsigned long long)page->stride_bytes);
+    for (uint32_t head = 0; head < shape->kv_heads; head++) {
+        for (uint32_t slot = 0; slot < shape->page_tokens; slot++) {
+            struct page_place place = page_locate(&page->k, shape->page_tokens, head, slot);
+            format_poison_row(shape->k_format, image + place.payload_bytes,
+                              image + place.scale_bytes, shape->k_dim);
+            if (shape->v_in_k)
+                continue;
+            place = page_locate(&page->v, shape->page_tokens, head, slot);
+            format_poison_row(shape->v_format, image + place.payload_bytes,
+                              image + place.scale_bytes, shape->v_dim);
+        }
+    }
+    const uint64_t count = (uint64_t)layout->page_count * pool->model->groups[g].layers;
+    enum status status = STATUS_OK;
+    for (uint64_t p = 0; p < count && status == STATUS_OK; p++)
+        status = pool->ops->memory_write(
+            pool->device, at(pool, layout->pages_offset_bytes + p * page->stride_bytes), image,
+            page->stride_bytes, text);
+    free(image);
+    return status;
+}
+
+/* The fp32 scales, for formats that have them: K then V, layer by layer. */
+static enum status write_scales(struct pool *pool, uint32_t g, struct status_text *text) {
+    const struct pool_group_layout *layout = &pool->layout.groups[g];
+    const struct page_shape *shape = &layout->page.shape;
+    uint64_t offset = layout->scales_offset_bytes;
+    enum status status = STATUS_OK;
+    for (uint32_t layer = 0; layer < pool->model->groups[g].layers; layer++) {
+        const struct {
+            bool has;
+            float scale;
+        } sides[] = {
+            {format_get(shape->k_format)->has_tensor_scale, pool->groups[g].k_tensor_scale},
+            {!shape->v_in_k && format_get(shape->v_format)->has_tensor_scale,
+             pool->groups[g].v_tensor_scale}};
+        for (int side = 0; side < 2 && status == STATUS_OK; side++) {
+            if (!sides[side].has)
+                continue;
+            status = pool->ops->memory_write(pool->device, at(pool, offset), &sides[side].scale,
+                                             sizeof(float), text);
+            offset += sizeof(float);
+        }
+    }
+    return status;
+}
+
+static enum status build(struct pool *pool, const struct pool_request *request,
+                         const struct memory_budget *budget, struct status_text *text) {
+    enum status status = pool_layout_make(request, &pool->layout, text);
+    if (status != STATUS_OK)
+        return status;
+    const uint64_t bytes = pool->layout.sizes.pool_bytes;
+    if (budget != NULL && bytes > budget->budget_bytes)
+        return status_set(
+            text, STATUS_OUT_OF_MEMORY, "the pool takes %llu bytes and the budget is %llu (%s)",
+            (unsigned long long)bytes, (unsigned long long)budget->budget_bytes, budget->source);
+    pool->lengths = malloc((uint64_t)pool->seqs * sizeof *pool->lengths);
+    pool->host_arguments = calloc(3 * (uint64_t)pool->seqs, sizeof *pool->host_arguments);
+    if (pool->lengths == NULL || pool->host_arguments == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %u sequences",
+                          pool->seqs);
+    memcpy(pool->lengths, request->lengths, (uint64_t)pool->seqs * sizeof *pool->lengths);
+    status = pool->ops->memory_allocate(pool->device, bytes, "the pool", &pool->memory, text);
+    if (status == STATUS_OK)
+        status =
+            pool->ops->memory_allocate(pool->device, 3 * (uint64_t)pool->seqs * sizeof(uint64_t),
+                                       "append arguments", &pool->arguments, text);
+    for (uint32_t g = 0; g < pool->layout.group_count && status == STATUS_OK; g++) {
+        status = create_group(pool, g, request, text);
+        if (status == STATUS_OK)
+            status = poison_pages(pool, g, text);
+        if (status == STATUS_OK)
+            status = write_scales(pool, g, text);
+    }
+    if (status == STATUS_OK)
+        status = pool->ops->memory_write(pool->device, at(pool, pool->layout.lengths_offset_bytes),
+                                         pool->lengths,
+                                         (uint64_t)pool->seqs * sizeof *pool->lengths, text);
+    return status;
+}
+
+enum status pool_create(const struct backend_ops *ops, struct backend_device *device,
+                        const struct pool_request *request, const struct memory_budget *budget,
+                        struct pool **out, struct status_text *text) {
+    *out = NULL;
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for a pool");
+    pool->ops = ops;
+    pool->device = device;
+    pool->model = request->model;
+    pool->seqs = request->seqs;
+    pool->page_tokens = request->page_tokens;
+    pool->share_prefix_tokens = request->share_prefix_tokens;
+    const enum status status = build(pool, request, budget, text);
+    if (status != STATUS_OK) {
+        pool_destroy(pool);
+        return status;
+    }
+    *out = pool;
+    return STATUS_OK;
+}
+
+void pool_destroy(struct pool *pool) {
+    if (pool == NULL)
+        return;
+    for (uint32_t g = 0; g < MODEL_MAX_GROUPS; g++) {
+        pool_pages_destroy(&pool->groups[g].pages);
+        if (pool->groups[g].bank_on_device)
+            pool->groups[g].bank.k = pool->groups[g].bank.v = NULL;
+        generate_bank_destroy(&pool->groups[g].bank);
+        pool->ops->memory_free(pool->device, &pool->groups[g].bank_memory);
+    }
+    pool->ops->memory_free(pool->device, &pool->arguments);
+    pool->ops->memory_free(pool->device, &pool->memory);
+    free(pool->host_arguments);
+    free(pool->lengths);
+    free(pool);
+}
+
+/* Row that token 0 of a sequence takes in layer 0. Sequences that share pages hold the same data,
+ * so they start at the same row. */
+static uint64_t seq_first_row(const struct pool *pool, uint32_t seq) {
+    return pool->share_prefix_tokens > 0 ? 0 : (uint64_t)seq * 37;
+}
+
+static uint64_t layer_row_offset(uint32_t layer) {
+    return (uint64_t)layer * 101;
+}
+
+uint64_t pool_first_row(const struct pool *pool, uint32_t group, uint32_t layer, uint32_t seq) {
+    return (layer_row_offset(layer) + seq_first_row(pool, seq)) % pool->groups[group].bank.rows;
+}
+
+static void append_work(const struct pool *pool, uint32_t g, uint32_t layer,
+                        struct backend_append *out) {
+    const uint64_t *dev_arguments = pool->arguments.dev_address;
+    *out = (struct backend_append){.dev_k_rows = pool->groups[g].dev_k_rows,
+                                   .dev_v_rows = pool->groups[g].dev_v_rows,
+                                   .row_count = pool->groups[g].bank.rows,
+                                   .row_offset = layer_row_offset(layer),
+                                   .dev_first_tokens = dev_arguments,
+                                   .dev_token_counts = dev_arguments + pool->seqs,
+                                   .dev_first_rows = dev_arguments + 2 * (uint64_t)pool->seqs};
+    pool_cache(pool, g, layer, &out->cache);
+}
+
+static enum status send_arguments(struct pool *pool, struct status_text *text) {
+    return pool->ops->memory_write(pool->device, pool->arguments.dev_address, pool->host_arguments,
+                                   3 * (uint64_t)pool->seqs * sizeof *pool->host_arguments, text);
+}
+
+static enum status send_table(struct pool *pool, uint32_t g, struct status_text *text) {
+    const struct pool_pages *pages = &pool->groups[g].pages;
+    return pool->ops->memory_write(
+        pool->device, at(pool, pool->layout.groups[g].table_offset_bytes), pages->table,
+        (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
+}
+
+/* Takes pages for the next chunk of every sequence; *tokens is what was taken over all of them.
+ * Fills first tokens and counts: what a window has already dropped is not written. */
+static enum status advance(struct pool *pool, uint32_t g, uint64_t *tokens,
+                           struct status_text *text) {
+    struct pool_pages *pages = &pool->groups[g].pages;
+    *tokens = 0;
+    for (uint32_t s = 0; s < pool->seqs; s++) {
+        uint64_t from = pages->lengths[s];
+        uint64_t count = pool->lengths[s] - from;
+        count = count > POOL_CHUNK_TOKENS ? POOL_CHUNK_TOKENS : count;
+        const enum status status = pool_pages_append(pages, s, count, text);
+        if (status != STATUS_OK)
+            return status;
+        *tokens += count;
+        if (pages->window_tokens > 0 && count > pages->window_tokens) {
+            from += count - pages->window_tokens;
+            count = pages->window_tokens;
+        }
+        pool->host_arguments[s] = from;
+        pool->host_arguments[pool->seqs + s] = count;
+    }
+    return STATUS_OK;
+}
+
+/* Appends what host_arguments say in every layer: token t comes from row first_row + t. */
+static enum status append_layers(struct pool *pool, uint32_t g, struct status_text *text) {
+    for (uint32_t s = 0; s < pool->seqs; s++)
+        pool->host_arguments[2 * (uint64_t)pool->seqs + s] =
+            seq_first_row(pool, s) + pool->host_arguments[s];
+    enum status status = send_arguments(pool, text);
+    for (uint32_t layer = 0; layer < pool->model->groups[g].layers && status == STATUS_OK;
+         layer++) {
+        struct backend_append work;
+        append_work(pool, g, layer, &work);
+        status = pool->ops->append(pool->device, &work, &pool->replaced, text);
+    }
+    return status;
+}
+
+static enum status fill_group(struct pool *pool, uint32_t g, bool (*should_stop)(void),
+                              struct status_text *text) {
+    const uint64_t window = pool->layout.groups[g].window_tokens;
+    struct pool_pages *pages = &pool->groups[g].pages;
+    /* What a shared prefix points to must be written before anyone else grows past it. */
+    bool shared = pool->share_prefix_tokens == 0 || window > 0;
+    for (;;) {
+        if (should_stop != NULL && should_stop())
+            return status_set(text, STATUS_INTERRUPTED, "interrupted while filling");
+        uint64_t tokens;
+        if (!shared) {
+            const enum status first = pool_pages_append(pages, 0, pool->lengths[0], text);
+            if (first != STATUS_OK)
+                return first;
+            for (uint32_t s = 1; s < pool->seqs; s++)
+                (void)pool_pages_share(pages, 0, s,
+                                       pool->share_prefix_tokens < pool->lengths[s]
+                                           ? pool->share_prefix_tokens
+                                           : pool->lengths[s]);
+            memset(pool->host_arguments, 0, 3 * (uint64_t)pool->seqs * sizeof(uint64_t));
+            pool->host_arguments[pool->seqs] = tokens = pool->lengths[0];
+            shared = true;
+        } else {
+            const enum status status = advance(pool, g, &tokens, text);
+            if (status != STATUS_OK)
+                return status;
+            if (tokens == 0)
+                return STATUS_OK;
+        }
+        enum status status = send_table(pool, g, text);
+        if (status == STATUS_OK)
+            status = append_layers(pool, g, text);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+/* The arguments of a step: the last token of every sequence, once more. */
+static enum status prepare_step(struct pool *pool, struct status_text *text) {
+    for (uint32_t s = 0; s < pool->seqs; s++) {
+        const bool any = pool->lengths[s] > 0;
+        pool->host_arguments[s] = any ? pool->lengths[s] - 1 : 0;
+        pool->host_arguments[pool->seqs + s] = any;
+        pool->host_arguments[2 * (uint64_t)pool->seqs + s] =
+            seq_first_row(pool, s) + pool->host_arguments[s];
+    }
+    return send_arguments(pool, text);
+}
+
+enum status pool_fill(struct pool *pool, bool (*should_stop)(void), struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < pool->layout.group_count && status == STATUS_OK; g++)
+        status = fill_group(pool, g, should_stop, text);
+    if (status == STATUS_OK)
+        status = prepare_step(pool, text);
+    if (status == STATUS_OK)
+        status = pool->ops->synchronize(pool->device, text);
+    return status;
+}
+
+const void *pool_dev_memory(const struct pool *pool, uint64_t *bytes) {
+    *bytes = pool->layout.sizes.pool_bytes;
+    return pool->memory.dev_address;
+}
+
+void pool_sizes_get(const struct pool *pool, struct pool_sizes *out) {
+    *out = pool->layout.sizes;
+}
+
+bool pool_resident_bytes(const struct pool *pool, uint64_t *out) {
+    const void *host = pool->ops->memory_host != NULL
+                           ? pool->ops->memory_host(pool->device, pool->memory.dev_address)
+                           : NULL;
+    return host != NULL && memory_resident_bytes(host, pool->layout.sizes.pool_bytes, out);
+}
+
+void pool_replaced_get(const struct pool *pool, struct format_replaced *out) {
+    *out = pool->replaced;
+}
+
+uint32_t pool_group_count(const struct pool *pool) {
+    return pool->layout.group_count;
+}
+
+const struct model_group *pool_group(const struct pool *pool, uint32_t group) {
+    return &pool->model->groups[group];
+}
+
+const struct page_layout *pool_group_page(const struct pool *pool, uint32_t group) {
+    return &pool->layout.groups[group].page;
+}
+
+void pool_cache(const struct pool *pool, uint32_t group, uint32_t layer,
+                struct backend_cache *out) {
+    const struct pool_group_layout *layout = &pool->layout.groups[group];
+    *out = (struct backend_cache){
+        .page = layout->page,
+        .dev_pages = at(pool, layout->pages_offset_bytes +
+                                  (uint64_t)layer * layout->page_count * layout->page.stride_bytes),
+        .dev_page_table = (const int32_t *)at(pool, layout->table_offset_bytes),
+        .page_table_columns = layout->columns,
+        .seqs = pool->seqs,
+        .k_tensor_scale = pool->groups[group].k_tensor_scale,
+        .v_tensor_scale = pool->groups[group].v_tensor_scale,
+    };
+}
+
+const struct generate_bank *pool_bank(const struct pool *pool, uint32_t group) {
+    return &pool->groups[group].bank;
+}
+
+const uint64_t *pool_lengths(const struct pool *pool) {
+    return pool->lengths;
+}
+
+const uint64_t *pool_dev_lengths(const struct pool *pool) {
+    return (const uint64_t *)at(pool, pool->layout.lengths_offset_bytes);
+}
+
+const struct pool_pages *pool_group_pages(const struct pool *pool, uint32_t group) {
+    return &pool->groups[group].pages;
+}
+
+void pool_step_append(const struct pool *pool, uint32_t group, uint32_t layer,
+                      struct backend_append *out) {
+    append_work(pool, group, layer, out);
+}

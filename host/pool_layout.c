@@ -1,0 +1,168 @@
+/* Every byte of a pool, before anything is allocated. */
+#include "pool_layout.h"
+
+#include "checked.h"
+
+uint64_t pool_layout_shared_tokens(const struct pool_request *request, uint32_t s,
+                                   uint64_t window_tokens) {
+    if (s == 0 || window_tokens > 0)
+        return 0;
+    uint64_t shared = request->share_prefix_tokens;
+    shared = shared < request->lengths[0] ? shared : request->lengths[0];
+    shared = shared < request->lengths[s] ? shared : request->lengths[s];
+    return shared / request->page_tokens * request->page_tokens;
+}
+
+static enum status too_large(struct status_text *text) {
+    return status_set(text, STATUS_OVERFLOW, "the pool's size does not fit 64 bits");
+}
+
+/* Pages of one group over all sequences. */
+static enum status count_pages(const struct pool_request *request, struct pool_group_layout *group,
+                               struct status_text *text) {
+    uint64_t peak = 0, used = 0, shared = 0, columns = 1;
+    for (uint32_t s = 0; s < request->seqs; s++) {
+        const uint64_t tokens = request->lengths[s];
+        const uint64_t mine = pool_pages_peak(tokens, request->page_tokens, group->window_tokens);
+        const uint64_t others =
+            pool_layout_shared_tokens(request, s, group->window_tokens) / request->page_tokens;
+        columns = mine > columns ? mine : columns;
+        shared += others;
+        if (!checked_add(peak, mine - others, &peak))
+            return too_large(text);
+        used += pool_pages_needed(tokens, request->page_tokens, group->window_tokens) - others;
+    }
+    if (peak > INT32_MAX || columns > INT32_MAX)
+        return status_set(text, STATUS_REFUSED,
+                          "%llu pages are more than int32 page ids can name: take larger pages",
+                          (unsigned long long)peak);
+    group->columns = (uint32_t)columns;
+    group->page_count = (uint32_t)peak;
+    group->used_pages = used;
+    group->shared_pages = shared;
+    return STATUS_OK;
+}
+
+static uint32_t scale_count(const struct pool_group_layout *group, uint32_t layers) {
+    const struct page_shape *shape = &group->page.shape;
+    uint32_t per_layer = format_get(shape->k_format)->has_tensor_scale;
+    if (!shape->v_in_k)
+        per_layer += format_get(shape->v_format)->has_tensor_scale;
+    return per_layer * layers;
+}
+
+static enum status plan_group(const struct pool_request *request, uint32_t g,
+                              struct pool_group_layout *group, uint64_t *offset,
+                              struct status_text *text) {
+    const struct model_group *model = &request->model->groups[g];
+    enum status status =
+        model_page_shape(model, request->storage.k_format, request->storage.v_format,
+                         request->page_tokens, &group->page.shape, text);
+    const struct page_shape shape = group->page.shape;
+    if (status == STATUS_OK)
+        status = page_plan(&shape, &group->page, text);
+    if (status != STATUS_OK)
+        return status;
+    group->window_tokens =
+        model->kind == MODEL_WINDOW && !request->storage.window_as_full ? model->window_tokens : 0;
+    status = count_pages(request, group, text);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t bytes;
+    group->pages_offset_bytes = *offset;
+    if (!checked_multiply((uint64_t)group->page_count * model->layers, group->page.stride_bytes,
+                          &bytes) ||
+        !checked_add(*offset, bytes, offset))
+        return too_large(text);
+    return STATUS_OK;
+}
+
+/* Tables, lengths and scales behind the pages, each started on 16 bytes. */
+static enum status place_tables(const struct pool_request *request, struct pool_layout *layout,
+                                uint64_t *offset, struct status_text *text) {
+    struct pool_sizes *sizes = &layout->sizes;
+    uint64_t bytes;
+    layout->lengths_offset_bytes = *offset;
+    if (!checked_round_up((uint64_t)request->seqs * sizeof(uint64_t), PAGE_ALIGNMENT_BYTES,
+                          &sizes->page_table_bytes))
+        return too_large(text);
+    *offset += sizes->page_table_bytes;
+    for (uint32_t g = 0; g < layout->group_count; g++) {
+        struct pool_group_layout *group = &layout->groups[g];
+        group->table_offset_bytes = *offset;
+        if (!checked_round_up((uint64_t)request->seqs * group->columns * sizeof(int32_t),
+                              PAGE_ALIGNMENT_BYTES, &bytes) ||
+            !checked_add(*offset, bytes, offset))
+            return too_large(text);
+        sizes->page_table_bytes += bytes;
+    }
+    for (uint32_t g = 0; g < layout->group_count; g++) {
+        struct pool_group_layout *group = &layout->groups[g];
+        group->scales_offset_bytes = *offset;
+        bytes = (uint64_t)scale_count(group, request->model->groups[g].layers) * sizeof(float);
+        bytes = checked_divide_up(bytes, PAGE_ALIGNMENT_BYTES) * PAGE_ALIGNMENT_BYTES;
+        if (!checked_add(*offset, bytes, offset))
+            return too_large(text);
+        sizes->tensor_scale_bytes += bytes;
+    }
+    return STATUS_OK;
+}
+
+/* Level 1: the formula, sequence by sequence (equal lengths are computed once). */
+static enum status add_formula(const struct pool_request *request, uint64_t *total,
+                               struct status_text *text) {
+    struct formula_result formula = {0};
+    for (uint32_t s = 0; s < request->seqs; s++) {
+        if (s == 0 || request->lengths[s] != request->lengths[s - 1]) {
+            const enum status status = formula_compute(request->model, &request->storage,
+                                                       request->lengths[s], 1, &formula, text);
+            if (status != STATUS_OK)
+                return status;
+        }
+        if (!checked_add(*total, formula.seq_bytes, total))
+            return too_large(text);
+    }
+    return STATUS_OK;
+}
+
+enum status pool_layout_make(const struct pool_request *request, struct pool_layout *out,
+                             struct status_text *text) {
+    *out = (struct pool_layout){.group_count = request->model->group_count};
+    if (request->seqs == 0 || request->page_tokens == 0)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "a pool needs sequences and page_tokens above zero");
+    struct pool_sizes *sizes = &out->sizes;
+    uint64_t offset = 0, whole_pages_bytes = 0;
+    for (uint32_t g = 0; g < out->group_count; g++) {
+        struct pool_group_layout *group = &out->groups[g];
+        const enum status status = plan_group(request, g, group, &offset, text);
+        if (status != STATUS_OK)
+            return status;
+        /* No product below can wrap: each is at most the group's bytes, which fit. */
+        const uint64_t layers = request->model->groups[g].layers;
+        const uint64_t logical_pages = group->used_pages + group->shared_pages;
+        whole_pages_bytes += logical_pages * layers * group->page.payload_bytes;
+        sizes->alignment_bytes += logical_pages * layers * group->page.padding_bytes;
+        sizes->shared_bytes += group->shared_pages * layers * group->page.stride_bytes;
+        sizes->spare_bytes +=
+            (group->page_count - group->used_pages) * layers * group->page.stride_bytes;
+    }
+    enum status status = add_formula(request, &sizes->formula_bytes, text);
+    if (status == STATUS_OK)
+        status = place_tables(request, out, &offset, text);
+    if (status != STATUS_OK)
+        return status;
+    sizes->tail_bytes = whole_pages_bytes - sizes->formula_bytes;
+    sizes->paged_bytes =
+        sizes->formula_bytes + sizes->tail_bytes + sizes->alignment_bytes - sizes->shared_bytes;
+    sizes->pool_bytes = offset;
+    return STATUS_OK;
+}
+
+enum status pool_plan(const struct pool_request *request, struct pool_sizes *out,
+                      struct status_text *text) {
+    struct pool_layout layout;
+    const enum status status = pool_layout_make(request, &layout, text);
+    *out = layout.sizes;
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Private to the pool: where each group's pages, tables and scales lie in the one allocation, and
+ * the sizes that follow. Computed once from a request, used to predict and to build. */
+#ifndef POOL_LAYOUT_H
+#define POOL_LAYOUT_H
+
+#include "pool.h"
+
+struct pool_group_layout {
+    struct page_layout page;
+    uint64_t window_tokens; /* 0: none, or --window-as full */
+    uint32_t columns;
+    uint32_t page_count;   /* per layer */
+    uint64_t used_pages;   /* in use at the end, per layer, shared ones counted once */
+    uint64_t shared_pages; /* further table entries that point at pages counted already */
+    uint64_t pages_offset_bytes;
+    uint64_t table_offset_bytes;
+    uint64_t scales_offset_bytes;
+};
+
+struct pool_layout {
+    uint64_t lengths_offset_bytes;
+    struct pool_sizes sizes;
+    uint32_t group_count;
+    struct pool_group_layout groups[MODEL_MAX_GROUPS];
+};
+
+enum status pool_layout_make(const struct pool_request *request, struct pool_layout *out,
+                             struct status_text *text);
+
+/* Tokens sequence s shares with sequence 0, rounded down to whole pages. */
+uint64_t pool_layout_shared_tokens(const struct pool_request *request, uint32_t s,
+                                   uint64_t window_tokens);
+
+#endif
