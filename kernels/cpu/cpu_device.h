@@ -1,0 +1,39 @@
+/* Private to the cpu backend: the open device and what its files share. */
+#ifndef CPU_DEVICE_H
+#define CPU_DEVICE_H
+
+#include <stdint.h>
+
+#include "backend.h"
+#include "cpu_tile.h"
+
+struct backend_device {
+    uint32_t threads;
+    uint64_t llc_bytes;
+    bool llc_told;
+    const struct cpu_tile_ops *tile;
+    uint64_t mark_ns[BACKEND_MARKS];
+    uint64_t stream_result; /* keeps the ceiling's loads alive */
+};
+
+enum { CPU_WORKERS_PER_THREAD = 8 }; /* so that a thread that was held up does less */
+
+enum status cpu_append(struct backend_device *device, const struct backend_append *work,
+                       struct format_replaced *replaced, struct status_text *text);
+enum status cpu_attend(struct backend_device *device, const struct backend_attend *work,
+                       struct status_text *text);
+enum status cpu_attend_check(struct backend_device *device, const char *kernel,
+                             const struct page_layout *page, uint32_t query_heads,
+                             struct status_text *text);
+uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const struct page_layout *page,
+                                    uint32_t query_heads, uint32_t segment_count);
+enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
+                            struct status_text *text);
+extern const char *const cpu_kernels[];
+
+/* Device facts, read afresh. */
+void cpu_facts(struct backend_device *device, struct backend_facts *out);
+uint32_t cpu_usable_threads(void);
+uint64_t cpu_sysfs_llc_bytes(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* The hot part of the cpu backend: attention over one segment, tile by tile, and plain streaming.
+ * cpu_tile.c is compiled once per instruction set; the best one the machine has is taken at open.
+ */
+#ifndef CPU_TILE_H
+#define CPU_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "page.h"
+
+enum {
+    CPU_TILE_TOKENS = 32, /* tokens decoded at a time, while the tile fits a first-level cache */
+    CPU_TILE_WIDE_TOKENS = 16, /* for rows of more than CPU_TILE_WIDE_VALUES values */
+    CPU_TILE_WIDE_VALUES = 256,
+    CPU_TILE_ALIGNMENT = 64,  /* of every float array below, bytes */
+    CPU_TILE_ROW_VALUES = 16, /* rows are padded to a multiple of this many values */
+};
+
+/* Values of a row in the arrays below: dim rounded up, the rest zeros. */
+static inline uint32_t cpu_tile_stride(uint32_t dim) {
+    return (dim + CPU_TILE_ROW_VALUES - 1) / CPU_TILE_ROW_VALUES * CPU_TILE_ROW_VALUES;
+}
+
+/* One segment of one row: tokens [first_token, first_token + token_count) of one KV head, for
+ * `heads` query heads. */
+struct cpu_tile_job {
+    const struct page_layout *page;
+    const uint8_t *pages;
+    const int32_t *table; /* the sequence's columns */
+    uint32_t columns;
+    uint32_t kv_head;
+    uint64_t first_token;
+    uint64_t token_count;
+    uint32_t heads;
+    const float *queries; /* [heads][k stride], times softmax scale, K's tensor scale and log2(e) */
+    float *largest;       /* [heads] out: largest score, in powers of two; -INFINITY if none */
+    float *sums;          /* [heads] out: sum of 2^(score - largest) */
+    float *outputs;       /* [heads][v stride] out: the weighted sum, V's tensor scale left out */
+    float *tile;          /* scratch [CPU_TILE_TOKENS][stride of K or V, the larger] */
+    float *weights;       /* scratch [heads][CPU_TILE_TOKENS] */
+};
+
+struct cpu_tile_ops {
+    const char *name; /* "avx512", "avx2", "neon", "generic" */
+    void (*segment)(const struct cpu_tile_job *job);
+    /* Reads `bytes` from `from` by plain wide loads and returns something that depends on all of
+     * them, so that no load can be left out. */
+    uint64_t (*stream)(const uint8_t *from, uint64_t bytes);
+};
+
+/* The best variant this processor runs. */
+const struct cpu_tile_ops *cpu_tile_choose(void);
+
+#endif
