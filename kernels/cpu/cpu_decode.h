@@ -15,8 +15,7 @@ static void cpu_decode_bf16(const uint8_t *payload, const uint8_t *scales, uint6
     (void)scales;
     uint64_t i = 0;
     for (; i + CPU_LANES <= values; i += CPU_LANES) {
-        const vu wide = __builtin_convertvector(vh_load(payload + 2 * i), vu);
-        vf_store(out + i, (vf)(wide << 16));
+        vf_store(out + i, (vf)(vi_from_u16(vh_load(payload + 2 * i)) << 16));
     }
     if (i < values)
         format_decode_row(FORMAT_BF16, payload + 2 * i, NULL, (uint32_t)(values - i), 1, out + i);
@@ -34,7 +33,7 @@ static void cpu_decode_f16(const uint8_t *payload, const uint8_t *scales, uint64
 
 /* e4m3 is f16 with four exponent bits: shifted into place it is the value over 2^8. */
 static inline vf cpu_from_e4m3(vb codes) {
-    const vh wide = __builtin_convertvector(codes, vh);
+    const vh wide = vh_from_u8(codes);
     const vh shifted = (vh)((wide & 0x80u) << 8 | (wide & 0x7Fu) << 7);
     return vf_from_f16(shifted) * 256.0f;
 }
@@ -55,7 +54,7 @@ static void cpu_decode_fp8_e5m2(const uint8_t *payload, const uint8_t *scales, u
     (void)scales;
     uint64_t i = 0;
     for (; i + CPU_LANES <= values; i += CPU_LANES) {
-        const vh wide = __builtin_convertvector(vb_load(payload + i), vh);
+        const vh wide = vh_from_u8(vb_load(payload + i));
         vf_store(out + i, vf_from_f16((vh)(wide << 8)));
     }
     if (i < values)
@@ -129,17 +128,18 @@ static void cpu_decode_fp4_mx_block16(const uint8_t *payload, const uint8_t *sca
         cpu_decode_e2m1_group(payload + g * 8, 16, cpu_from_e8m0(scales[g]), out + g * 16);
 }
 
-static inline float cpu_from_f16(const uint8_t *code) {
-    uint16_t bits;
-    memcpy(&bits, code, sizeof bits);
-    vh wide = {0};
-    wide[0] = bits;
-    return vf_from_f16(wide)[0];
+/* `count` f16 scales (at most CPU_LANES), `stride` bytes apart, to fp32. */
+static inline void cpu_scales_f16(const uint8_t *scales, uint64_t count, uint64_t stride,
+                                  float out[CPU_LANES]) {
+    uint16_t codes[CPU_LANES] = {0};
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(&codes[i], scales + i * stride, sizeof codes[i]);
+    vf_store(out, vf_from_f16(vh_load((const uint8_t *)codes)));
 }
 
 static inline void cpu_decode_q8_group(const uint8_t *payload, float scale, float *out) {
     for (uint32_t i = 0; i < 32; i += CPU_LANES) {
-        const vi wide = __builtin_convertvector((vsb)vb_load(payload + i), vi);
+        const vi wide = vi_from_s8(vb_load(payload + i));
         vf_store(out + i, __builtin_convertvector(wide, vf) * scale);
     }
 }
@@ -147,36 +147,49 @@ static inline void cpu_decode_q8_group(const uint8_t *payload, float scale, floa
 /* Element j in the low nibble of byte j, element j + 16 in its high nibble. */
 static inline void cpu_decode_q4_group(const uint8_t *payload, float scale, float *out) {
     for (uint32_t i = 0; i < 16; i += CPU_LANES) {
-        const vi wide = __builtin_convertvector(vb_load(payload + i), vi);
+        const vi wide = vi_from_u8(vb_load(payload + i));
         vf_store(out + i, vf_table16(cpu_q4_table, wide) * scale);
         vf_store(out + 16 + i, vf_table16(cpu_q4_table, wide >> 4) * scale);
     }
 }
 
+/* Blocks of 32 values: codes `payload_stride` bytes apart, their f16 scales `scale_stride` apart.
+ */
+#define CPU_DECODE_BLOCKS(decode_group, payload, payload_stride, scales, scale_stride, values,     \
+                          out)                                                                     \
+    do {                                                                                           \
+        const uint64_t groups = (values) / 32;                                                     \
+        _Alignas(64) float wide[CPU_LANES];                                                        \
+        for (uint64_t g = 0; g < groups; g += CPU_LANES) {                                         \
+            const uint64_t left = groups - g;                                                      \
+            const uint64_t count = left < CPU_LANES ? left : CPU_LANES;                            \
+            cpu_scales_f16((scales) + g * (scale_stride), count, scale_stride, wide);              \
+            for (uint64_t i = 0; i < count; i++)                                                   \
+                decode_group((payload) + (g + i) * (payload_stride), wide[i],                      \
+                             (out) + (g + i) * 32);                                                \
+        }                                                                                          \
+    } while (0)
+
 static void cpu_decode_q8_0(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                             float *out) {
-    for (uint64_t g = 0; g < values / 32; g++)
-        cpu_decode_q8_group(payload + g * 32, cpu_from_f16(scales + g * 2), out + g * 32);
+    CPU_DECODE_BLOCKS(cpu_decode_q8_group, payload, 32, scales, 2, values, out);
 }
 
 static void cpu_decode_q4_0(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                             float *out) {
-    for (uint64_t g = 0; g < values / 32; g++)
-        cpu_decode_q4_group(payload + g * 16, cpu_from_f16(scales + g * 2), out + g * 32);
+    CPU_DECODE_BLOCKS(cpu_decode_q4_group, payload, 16, scales, 2, values, out);
 }
 
 static void cpu_decode_q8_0_ggml(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                                  float *out) {
     (void)scales;
-    for (uint64_t g = 0; g < values / 32; g++)
-        cpu_decode_q8_group(payload + g * 34 + 2, cpu_from_f16(payload + g * 34), out + g * 32);
+    CPU_DECODE_BLOCKS(cpu_decode_q8_group, payload + 2, 34, payload, 34, values, out);
 }
 
 static void cpu_decode_q4_0_ggml(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                                  float *out) {
     (void)scales;
-    for (uint64_t g = 0; g < values / 32; g++)
-        cpu_decode_q4_group(payload + g * 18 + 2, cpu_from_f16(payload + g * 18), out + g * 32);
+    CPU_DECODE_BLOCKS(cpu_decode_q4_group, payload + 2, 18, payload, 18, values, out);
 }
 
 static const cpu_decoder cpu_decoders[FORMAT_COUNT] = {

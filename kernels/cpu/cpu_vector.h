@@ -52,6 +52,47 @@ static inline vb vb_load(const uint8_t *from) {
     return (vb) * (const vb_unaligned *)from;
 }
 
+/* Widening loads: compilers split the generic conversion into halves where one instruction does. */
+static inline vi vi_from_u8(vb codes) {
+#if defined(__AVX512F__)
+    return (vi)_mm512_cvtepu8_epi32((__m128i)codes);
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)&codes));
+#else
+    return __builtin_convertvector(codes, vi);
+#endif
+}
+
+static inline vi vi_from_s8(vb codes) {
+#if defined(__AVX512F__)
+    return (vi)_mm512_cvtepi8_epi32((__m128i)codes);
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)&codes));
+#else
+    return __builtin_convertvector((vsb)codes, vi);
+#endif
+}
+
+static inline vi vi_from_u16(vh codes) {
+#if defined(__AVX512F__)
+    return (vi)_mm512_cvtepu16_epi32((__m256i)codes);
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepu16_epi32((__m128i)codes);
+#else
+    return __builtin_convertvector(codes, vi);
+#endif
+}
+
+static inline vh vh_from_u8(vb codes) {
+#if defined(__AVX512F__)
+    return (vh)_mm256_cvtepu8_epi16((__m128i)codes);
+#elif defined(__AVX2__)
+    return (vh)_mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)&codes));
+#else
+    return __builtin_convertvector(codes, vh);
+#endif
+}
+
 /* f16 codes to fp32. */
 static inline vf vf_from_f16(vh codes) {
 #if defined(__AVX512F__)
