@@ -1,0 +1,33 @@
+/* bf16: 1 sign, 8 exponent, 7 mantissa bits; the upper half of fp32, nearest even. */
+#ifndef FORMAT_BF16_H
+#define FORMAT_BF16_H
+
+#include "format_bits.h"
+
+static_assert(FORMAT_BF16_VALUES == 1 && FORMAT_BF16_PAYLOAD_BYTES == sizeof(uint16_t) &&
+                  FORMAT_BF16_SCALE_BYTES == 0,
+              "bf16 is one 16-bit code per value");
+
+/* Values above bf16's range become infinities; NaN stays NaN (0x7FFF). */
+FORMAT_HD static inline void format_bf16_encode(const float *x, float tensor_scale,
+                                                uint8_t *payload, uint8_t *scale) {
+    (void)tensor_scale;
+    (void)scale;
+    format_bits_store16(payload, format_bits_f32_to_bf16(x[0]));
+}
+
+/* One value into `units`; the group scale, here always 1, is returned. */
+FORMAT_HD static inline float format_bf16_decode(const uint8_t *payload, const uint8_t *scale,
+                                                 float *units) {
+    (void)scale;
+    units[0] = format_bits_bf16_to_f32(format_bits_load16(payload));
+    return 1.0f;
+}
+
+/* A quiet NaN. */
+FORMAT_HD static inline void format_bf16_poison(uint8_t *payload, uint8_t *scale) {
+    (void)scale;
+    format_bits_store16(payload, 0x7FFFu);
+}
+
+#endif
