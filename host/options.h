@@ -66,7 +66,7 @@ struct options {
     bool window_as_full;
     uint32_t draft_layers;
     uint32_t tp;
-    uint32_t page_tokens[OPTIONS_MAX_LIST];
+    uint64_t page_tokens[OPTIONS_MAX_LIST];
     size_t page_tokens_count; /* {16} when not given */
 
     bool budget_given;

@@ -1,0 +1,65 @@
+/* Parse, dispatch, exit code. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend.h"
+#include "commands.h"
+#include "options.h"
+#include "session.h"
+#include "version_info.h"
+
+static int print_version(void) {
+    (void)printf("kvgauge %s%s%s\nbackends:", KVGAUGE_VERSION,
+                 KVGAUGE_GIT[0] != '\0' ? " git " : "", KVGAUGE_GIT);
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++)
+        (void)printf(" %s", (*ops)->name);
+    (void)printf("\nCUDA targets: none built in\n");
+    return fflush(stdout) == 0 ? 0 : 2;
+}
+
+static int dispatch(const struct options *options, int argc, char *const *argv) {
+    switch (options->command) {
+    case OPTIONS_MODELS:
+        return command_models(options);
+    case OPTIONS_PREDICT:
+        return command_predict(options);
+    case OPTIONS_FILL:
+        return command_fill(options);
+    case OPTIONS_RUN:
+        return command_run(options, argc, argv);
+    case OPTIONS_DEVICE:
+        return command_device(options);
+    }
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    /* A reader that goes away (head) is an output error like a full disk, not a silent death. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        options_print_help(0, stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        options_print_help(0, stdout);
+        return fflush(stdout) == 0 ? 0 : 2;
+    }
+    struct options options;
+    struct status_text text = {""};
+    const enum status status = options_parse(argc, argv, &options, &text);
+    int code;
+    if (status != STATUS_OK) {
+        (void)fprintf(stderr, "kvgauge: %s\n", text.line);
+        code = session_exit_code(status);
+    } else if (options.help) {
+        options_print_help(options.command, stdout);
+        code = fflush(stdout) == 0 ? 0 : 2;
+    } else {
+        code = dispatch(&options, argc, argv);
+    }
+    options_free(&options);
+    return code;
+}

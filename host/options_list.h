@@ -1,0 +1,32 @@
+/* The rows of options.def as a table, and the commands they belong to. */
+#ifndef OPTIONS_LIST_H
+#define OPTIONS_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "options.h"
+
+struct options_row {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *argument; /* NULL: a switch */
+    unsigned commands;    /* of enum options_command */
+    const char *help;
+};
+
+enum options_list_index {
+#define OPTION(name, letter, argument, commands, parse, help) OPTIONS_LIST_##parse,
+#include "options.def"
+#undef OPTION
+    OPTIONS_LIST_COUNT
+};
+enum { OPTIONS_COMMAND_COUNT = 5 };
+
+extern const struct options_row options_list[OPTIONS_LIST_COUNT];
+
+const char *options_command_name(enum options_command command);
+bool options_command_find(const char *name, enum options_command *out);
+size_t options_command_names(const char *names[OPTIONS_COMMAND_COUNT]);
+
+#endif
