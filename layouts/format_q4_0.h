@@ -20,10 +20,11 @@ FORMAT_HD static inline uint32_t format_q4_0_code(float value) {
     return (uint32_t)(code < 15 ? code : 15);
 }
 
+/* The first value of the largest magnitude; +0 for an all-zero group. */
 FORMAT_HD static inline float format_q4_0_extreme(const float *x) {
-    const float amax = format_bits_amax(x, FORMAT_Q4_0_VALUES);
-    for (uint32_t i = 0; i < FORMAT_Q4_0_VALUES; i++)
-        if (format_bits_magnitude(x[i]) == format_bits_of_f32(amax))
+    const uint32_t largest = format_bits_of_f32(format_bits_amax(x, FORMAT_Q4_0_VALUES));
+    for (uint32_t i = 0; largest != 0 && i < FORMAT_Q4_0_VALUES; i++)
+        if (format_bits_magnitude(x[i]) == largest)
             return x[i];
     return 0.0f;
 }
@@ -34,9 +35,7 @@ FORMAT_HD static inline float format_q4_0_extreme(const float *x) {
  * codes are 8, which is 0. */
 FORMAT_HD static inline void format_q4_0_encode(const float *x, float tensor_scale,
                                                 uint8_t *payload, uint8_t *scale) {
-    const float amax = format_bits_amax(x, FORMAT_Q4_0_VALUES);
-    const float extreme = amax == 0.0f ? 0.0f : format_q4_0_extreme(x);
-    float d = extreme / -8.0f;
+    float d = format_q4_0_extreme(x) / -8.0f;
     const float inverse = d > 0x1p-128f || d < -0x1p-128f ? 1.0f / d : 0.0f;
     (void)tensor_scale;
     for (uint32_t j = 0; j < FORMAT_Q4_0_PAYLOAD_BYTES; j++) {
