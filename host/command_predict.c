@@ -227,7 +227,7 @@ static enum status answer(struct predict *predict, const struct question *questi
     struct status_text why = {""};
     struct formula_result formula;
     struct formula_paged paged;
-    uint64_t paged_bytes;
+    uint64_t paged_bytes = 0;
     enum status status = question->which.refused;
     if (status != STATUS_OK)
         (void)status_set(&why, status, "%s", question->which.reason);

@@ -205,7 +205,7 @@ enum status number_parse_list(const char *option, const char *text, bool tokens,
             *next++ = '\0';
         char *last_text = NULL, *step_text = NULL, operation = 'x';
         const bool range = split_range(item, &last_text, &step_text, &operation);
-        uint64_t value, last, step = 2;
+        uint64_t value = 0, last, step = 2;
         enum status status = parse_one(option, item, tokens, &value, message);
         last = value;
         if (status == STATUS_OK && range)

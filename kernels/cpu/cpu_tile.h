@@ -10,7 +10,7 @@
 #include "page.h"
 
 enum {
-    CPU_TILE_TOKENS = 32, /* tokens decoded at a time, while the tile fits a first-level cache */
+    CPU_TILE_TOKENS = 16, /* tokens decoded at a time, while the tile fits a first-level cache */
     CPU_TILE_WIDE_TOKENS = 16, /* for rows of more than CPU_TILE_WIDE_VALUES values */
     CPU_TILE_WIDE_VALUES = 256,
     CPU_TILE_ALIGNMENT = 64,  /* of every float array below, bytes */

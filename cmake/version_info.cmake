@@ -1,0 +1,10 @@
+# Script mode: writes version_info.h, and only when it changes, so that nothing rebuilds for it.
+set(git "")
+find_program(GIT git)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} describe --always --dirty --abbrev=12
+                  OUTPUT_VARIABLE git OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+file(WRITE ${OUT}.new
+     "#define KVGAUGE_VERSION \"${VERSION}\"\n#define KVGAUGE_GIT \"${git}\"\n")
+execute_process(COMMAND ${CMAKE_COMMAND} -E copy_if_different ${OUT}.new ${OUT})
