@@ -20,22 +20,18 @@ static enum status complain_at(const char *bytes, size_t at, const char *origin,
                       origin, at, line, column, what);
 }
 
-/* Python writes these; JSON does not know them. Blanked to "null", which no layout key may be. */
-static bool blank_word(char *copy, size_t size, size_t at) {
-    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+/* Python writes these; JSON does not know them. Each becomes something of the same length (so that
+ * positions hold) which every typed read refuses: null would count as a missing key. */
+static void replace_word(char *copy, size_t size, size_t at) {
+    static const struct {
+        const char *word;
+        const char *instead;
+    } words[] = {{"-Infinity", "-1e999   "}, {"Infinity", "1e999   "}, {"NaN", "[ ]"}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const size_t length = strlen(words[i]);
-        if (size - at < length || memcmp(copy + at, words[i], length) != 0)
-            continue;
-        if (length < 4) /* NaN: one character too short for null */
-            memcpy(copy + at, "0.0", 3);
-        else {
-            memset(copy + at, ' ', length);
-            memcpy(copy + at, "null", 4);
-        }
-        return true;
+        const size_t length = strlen(words[i].word);
+        if (size - at >= length && memcmp(copy + at, words[i].word, length) == 0)
+            memcpy(copy + at, words[i].instead, length);
     }
-    return false;
 }
 
 /* Depth and the non-numbers, outside strings. cJSON itself recurses once per level. */
@@ -61,8 +57,12 @@ static enum status scan(char *copy, size_t size, const char *origin, struct stat
         } else if (c == '}' || c == ']')
             depth--;
         else if (c == 'I' || c == 'N' || (c == '-' && i + 1 < size && copy[i + 1] == 'I'))
-            (void)blank_word(copy, size, i);
+            replace_word(copy, size, i);
     }
+    if (in_string)
+        return complain_at(copy, size, origin, "the text ends inside a string", text);
+    if (depth > 0)
+        return complain_at(copy, size, origin, "the text ends before the last bracket", text);
     return STATUS_OK;
 }
 
@@ -70,9 +70,19 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static bool is_control(char c) {
+    return (unsigned char)c < 0x20 || c == 0x7F;
+}
+
+void json_text_printable(const char *in, char *out, size_t out_bytes) {
+    size_t i = 0;
+    for (; in[i] != '\0' && i + 1 < out_bytes; i++)
+        out[i] = is_control(in[i]) ? '?' : in[i];
+    out[i] = '\0';
+}
+
 /* No object may hold a key twice: which one counts would be anybody's guess. */
-static enum status check_duplicates(const cJSON *node, const char *origin,
-                                    struct status_text *text) {
+static enum status check_keys(const cJSON *node, const char *origin, struct status_text *text) {
     size_t count = 0;
     const cJSON *child;
     cJSON_ArrayForEach(child, node) count++;
@@ -84,16 +94,19 @@ static enum status check_duplicates(const cJSON *node, const char *origin,
         cJSON_ArrayForEach(child, node) names[i++] = child->string;
         qsort(names, count, sizeof *names, compare_names);
         enum status status = STATUS_OK;
-        for (i = 1; i < count && status == STATUS_OK; i++)
+        for (i = 1; i < count && status == STATUS_OK; i++) {
+            char name[60];
+            json_text_printable(names[i], name, sizeof name);
             if (strcmp(names[i], names[i - 1]) == 0)
-                status = status_set(text, STATUS_BAD_INPUT, "%s: the key %.60s occurs twice",
-                                    origin, names[i]);
+                status =
+                    status_set(text, STATUS_BAD_INPUT, "%s: the key %s occurs twice", origin, name);
+        }
         free(names);
         if (status != STATUS_OK)
             return status;
     }
     cJSON_ArrayForEach(child, node) {
-        const enum status status = check_duplicates(child, origin, text);
+        const enum status status = check_keys(child, origin, text);
         if (status != STATUS_OK)
             return status;
     }
@@ -133,7 +146,7 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
     if (status == STATUS_OK && !cJSON_IsObject(*out))
         status = status_set(text, STATUS_BAD_INPUT, "%s: an object {...} is expected", origin);
     if (status == STATUS_OK)
-        status = check_duplicates(*out, origin, text);
+        status = check_keys(*out, origin, text);
     if (status != STATUS_OK) {
         cJSON_Delete(*out);
         *out = NULL;
@@ -149,7 +162,7 @@ static const char *type_name(const cJSON *item) {
     if (cJSON_IsBool(item))
         return "true or false";
     if (cJSON_IsArray(item))
-        return "a list";
+        return item->child == NULL ? "an empty list, or NaN," : "a list";
     if (cJSON_IsObject(item))
         return "an object";
     return cJSON_IsNull(item) ? "null" : "a number";
@@ -179,6 +192,10 @@ enum status json_text_string(const cJSON *item, const char *origin, const char *
     if (strlen(item->valuestring) >= out_bytes)
         return status_set(text, STATUS_BAD_INPUT, "%s: %s is longer than %zu characters", origin,
                           key, out_bytes - 1);
+    for (const char *c = item->valuestring; *c != '\0'; c++)
+        if (is_control(*c))
+            return status_set(text, STATUS_BAD_INPUT, "%s: %s holds control characters", origin,
+                              key);
     (void)strcpy(out, item->valuestring);
     return STATUS_OK;
 }

@@ -1,6 +1,6 @@
 /* JSON from files nobody vouches for: bounded in size and depth, without duplicate keys, with
- * Infinity and NaN (which some configs hold) taken as null; and typed reads that say which key
- * holds what instead of what. */
+ * Infinity and NaN (which some configs hold) let through but never taken for a number; and typed
+ * reads that say which key holds what instead of what. */
 #ifndef JSON_TEXT_H
 #define JSON_TEXT_H
 
@@ -11,7 +11,7 @@
 #include "status.h"
 
 enum {
-    JSON_TEXT_MOST_BYTES = 64 << 20,
+    JSON_TEXT_MOST_BYTES = 16 << 20,
     JSON_TEXT_MOST_DEPTH = 64,
     JSON_TEXT_MOST_LAYERS = 10000,
     JSON_TEXT_MOST_HEADS = 65536,
@@ -27,7 +27,10 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
 enum status json_text_number(const cJSON *item, const char *origin, const char *key, uint64_t least,
                              uint64_t most, uint64_t *out, struct status_text *text);
 
-/* A string that fits `out_bytes`. */
+/* `in` on one line: control characters become '?'; cut to `out_bytes`. */
+void json_text_printable(const char *in, char *out, size_t out_bytes);
+
+/* A string of printable characters that fits `out_bytes`. */
 enum status json_text_string(const cJSON *item, const char *origin, const char *key, char *out,
                              size_t out_bytes, struct status_text *text);
 

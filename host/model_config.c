@@ -21,10 +21,11 @@ static const cJSON *find(const struct reader *reader, const char *key) {
     return item == NULL || cJSON_IsNull(item) ? NULL : item;
 }
 
+/* Writes down where a number came from; `field` NULL: it went into no field. */
 static void note(const struct reader *reader, const char *field, const char *key) {
     struct model_trace *trace = reader->trace;
     const size_t most = trace == NULL ? 0 : sizeof trace->entries / sizeof trace->entries[0];
-    if (trace == NULL || trace->count == most)
+    if (field == NULL || trace == NULL || trace->count == most)
         return;
     struct model_trace_entry *entry = &trace->entries[trace->count++];
     (void)snprintf(entry->field, sizeof entry->field, "%s", field);
@@ -60,10 +61,11 @@ static enum status want(const struct reader *reader, const char *field, const ch
 
 static enum status read_layers(const struct reader *reader, uint32_t *layers, uint32_t *heads) {
     const enum status status =
-        need(reader, "layers", "num_hidden_layers", 1, JSON_TEXT_MOST_LAYERS, layers);
+        need(reader, "groups[0].layers", "num_hidden_layers", 1, JSON_TEXT_MOST_LAYERS, layers);
     if (status != STATUS_OK)
         return status;
-    return need(reader, "query_heads", "num_attention_heads", 1, JSON_TEXT_MOST_HEADS, heads);
+    return need(reader, "groups[0].query_heads", "num_attention_heads", 1, JSON_TEXT_MOST_HEADS,
+                heads);
 }
 
 /* One full group: KV heads default to the query heads (MHA), head_dim to hidden / heads. */
@@ -74,11 +76,11 @@ static enum status read_full(const struct reader *reader) {
     enum status status = read_layers(reader, &group->layers, &group->query_heads);
     group->read_by_layers = group->layers;
     if (status == STATUS_OK)
-        status = want(reader, "kv_heads", "num_key_value_heads", 1, JSON_TEXT_MOST_HEADS,
+        status = want(reader, "groups[0].kv_heads", "num_key_value_heads", 1, JSON_TEXT_MOST_HEADS,
                       group->query_heads, "num_attention_heads (no num_key_value_heads: MHA)",
                       &group->kv_heads);
     if (status == STATUS_OK && find(reader, "head_dim") == NULL) {
-        status = need(reader, "hidden", "hidden_size", 1, 1u << 24, &hidden);
+        status = need(reader, NULL, "hidden_size", 1, 1u << 24, &hidden);
         if (status == STATUS_OK &&
             (hidden % group->query_heads != 0 || hidden / group->query_heads > JSON_TEXT_MOST_DIM))
             status = status_set(reader->text, STATUS_BAD_INPUT,
@@ -88,8 +90,8 @@ static enum status read_full(const struct reader *reader) {
     }
     if (status == STATUS_OK)
         status =
-            want(reader, "k_dim", "head_dim", 1, JSON_TEXT_MOST_DIM, hidden / group->query_heads,
-                 "hidden_size / num_attention_heads", &group->k_dim);
+            want(reader, "groups[0].k_dim", "head_dim", 1, JSON_TEXT_MOST_DIM,
+                 hidden / group->query_heads, "hidden_size / num_attention_heads", &group->k_dim);
     group->v_dim = group->k_dim;
     reader->model->group_count = 1;
     return status;
@@ -98,14 +100,17 @@ static enum status read_full(const struct reader *reader) {
 /* The window of a family, if it binds: 0 when missing, null or past the longest context. */
 static enum status read_window(const struct reader *reader, uint32_t *window) {
     uint32_t longest;
-    enum status status = want(reader, "window_tokens", "sliding_window", 1, UINT32_MAX, 0,
-                              "no sliding_window", window);
+    enum status status = want(reader, NULL, "sliding_window", 1, UINT32_MAX, 0, "", window);
     if (status == STATUS_OK)
-        status = want(reader, "native_context", "max_position_embeddings", 1, UINT32_MAX,
-                      UINT32_MAX, "no max_position_embeddings", &longest);
-    if (status == STATUS_OK && *window >= longest)
+        status =
+            want(reader, NULL, "max_position_embeddings", 1, UINT32_MAX, UINT32_MAX, "", &longest);
+    if (status != STATUS_OK)
+        return status;
+    if (*window >= longest)
         *window = 0;
-    return status;
+    note(reader, "window_tokens",
+         *window > 0 ? "sliding_window" : "sliding_window missing or never reached: full");
+    return STATUS_OK;
 }
 
 /* mistral, mixtral: a sliding_window that is set makes every layer slide. */
@@ -126,13 +131,16 @@ static enum status read_mistral(const struct reader *reader) {
 static enum status read_qwen(const struct reader *reader) {
     enum status status = read_full(reader);
     const cJSON *use = find(reader, "use_sliding_window");
+    if (status == STATUS_OK && use != NULL && !cJSON_IsBool(use))
+        return status_set(reader->text, STATUS_BAD_INPUT,
+                          "%s: use_sliding_window: true or false is expected", reader->origin);
     if (status != STATUS_OK || use == NULL || !cJSON_IsTrue(use))
         return status;
     uint32_t window = 0, full_layers = 0;
     status = read_window(reader, &window);
     if (status == STATUS_OK)
-        status = want(reader, "full layers", "max_window_layers", 0, JSON_TEXT_MOST_LAYERS, 28,
-                      "no max_window_layers: 28", &full_layers);
+        status = want(reader, "layers without window", "max_window_layers", 0,
+                      JSON_TEXT_MOST_LAYERS, 28, "28 (no max_window_layers)", &full_layers);
     struct model *model = reader->model;
     const uint32_t layers = model->groups[0].layers;
     if (status != STATUS_OK || window == 0 || full_layers >= layers)
@@ -157,11 +165,11 @@ static enum status read_deepseek(const struct reader *reader) {
     enum status status = read_layers(reader, &group->layers, &group->query_heads);
     group->read_by_layers = group->layers;
     if (status == STATUS_OK)
-        status =
-            need(reader, "latent_dim", "kv_lora_rank", 1, JSON_TEXT_MOST_DIM, &group->latent_dim);
+        status = need(reader, "groups[0].latent_dim", "kv_lora_rank", 1, JSON_TEXT_MOST_DIM,
+                      &group->latent_dim);
     if (status == STATUS_OK)
-        status =
-            need(reader, "rope_dim", "qk_rope_head_dim", 0, JSON_TEXT_MOST_DIM, &group->rope_dim);
+        status = need(reader, "groups[0].rope_dim", "qk_rope_head_dim", 0, JSON_TEXT_MOST_DIM,
+                      &group->rope_dim);
     reader->model->group_count = 1;
     return status;
 }
@@ -188,8 +196,8 @@ static const struct family *find_family(const cJSON *root, char *named, size_t n
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(root, "model_type");
     const bool by_architecture = cJSON_IsString(first);
     const cJSON *name = by_architecture ? first : type;
-    (void)snprintf(named, named_bytes, "%s",
-                   cJSON_IsString(name) ? name->valuestring : "no architecture");
+    json_text_printable(cJSON_IsString(name) ? name->valuestring : "no architecture", named,
+                        named_bytes);
     for (size_t i = 0; cJSON_IsString(name) && i < sizeof families / sizeof families[0]; i++) {
         const char *known = by_architecture ? families[i].architecture : families[i].model_type;
         if (strcmp(known, name->valuestring) == 0)
@@ -200,21 +208,31 @@ static const struct family *find_family(const cJSON *root, char *named, size_t n
 
 /* What --kv-format auto means: an fp8 cache where the checkpoint was calibrated for one, else the
  * type the weights are kept in. */
+enum { REASON_BYTES = 96 };
 static void resolve_format(const cJSON *config, enum format_id *format, char *reason) {
     const cJSON *quantization = cJSON_GetObjectItemCaseSensitive(config, "quantization_config");
     const cJSON *scheme = cJSON_GetObjectItemCaseSensitive(quantization, "kv_cache_scheme");
     const cJSON *bits = cJSON_GetObjectItemCaseSensitive(scheme, "num_bits");
-    if (cJSON_IsNumber(bits) && bits->valuedouble == 8) {
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(scheme, "type");
+    const bool calibrated = cJSON_IsString(kind) && strcmp(kind->valuestring, "float") == 0;
+    if (calibrated && cJSON_IsNumber(bits) && bits->valuedouble == 8) {
         *format = FORMAT_FP8_E4M3;
-        (void)strcpy(reason, "quantization_config.kv_cache_scheme: 8 bits");
+        (void)strcpy(reason, "quantization_config.kv_cache_scheme: float of 8 bits");
         return;
     }
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(config, "torch_dtype");
+    const char *key = "torch_dtype";
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(config, key);
     if (!cJSON_IsString(type))
-        type = cJSON_GetObjectItemCaseSensitive(config, "dtype");
-    const bool half = cJSON_IsString(type) && strcmp(type->valuestring, "float16") == 0;
-    *format = half ? FORMAT_F16 : FORMAT_BF16;
-    (void)strcpy(reason, half ? "torch_dtype: float16" : "torch_dtype: bfloat16, or not f16");
+        type = cJSON_GetObjectItemCaseSensitive(config, key = "dtype");
+    if (!cJSON_IsString(type)) {
+        *format = FORMAT_BF16;
+        (void)strcpy(reason, "the config names no type: bf16");
+        return;
+    }
+    *format = strcmp(type->valuestring, "float16") == 0 ? FORMAT_F16 : FORMAT_BF16;
+    char named[40];
+    json_text_printable(type->valuestring, named, sizeof named);
+    (void)snprintf(reason, REASON_BYTES, "%s: %s", key, named);
 }
 
 static enum status read_root(const cJSON *root, const char *origin, struct model *out,
@@ -230,9 +248,11 @@ static enum status read_root(const cJSON *root, const char *origin, struct model
         .config = root, .origin = origin, .model = out, .trace = trace, .text = text};
     enum status status = family->read(&reader);
     const cJSON *native = find(&reader, "max_position_embeddings");
-    if (status == STATUS_OK && native != NULL)
+    if (status == STATUS_OK && native != NULL) {
         status = json_text_number(native, origin, "max_position_embeddings", 1, (uint64_t)1 << 53,
                                   &out->native_context, text);
+        note(&reader, "native_context", "max_position_embeddings");
+    }
     return status == STATUS_OK ? model_check(out, text) : status;
 }
 
@@ -250,7 +270,7 @@ enum status model_config_parse(const char *bytes, size_t size, const char *origi
     if (status == STATUS_OK)
         status = read_root(root, origin, out, trace, text);
     if (status == STATUS_OK && config_format != NULL) {
-        char reason[96];
+        char reason[REASON_BYTES];
         resolve_format(root, config_format, reason);
         if (config_format_reason != NULL)
             (void)strcpy(config_format_reason, reason);

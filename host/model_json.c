@@ -76,8 +76,9 @@ static enum status read_field(const cJSON *item, const char *origin, struct mode
     }
     if (strcmp(item->string, "assumed") == 0 || strcmp(item->string, "note") == 0)
         return STATUS_OK;
-    return status_set(text, STATUS_BAD_INPUT, "%s: unknown key %.40s in a group", origin,
-                      item->string);
+    char name[40];
+    json_text_printable(item->string, name, sizeof name);
+    return status_set(text, STATUS_BAD_INPUT, "%s: unknown key %s in a group", origin, name);
 }
 
 /* Names in "assumed", of a group or of the model. */
@@ -125,12 +126,14 @@ static enum status read_assumed(const cJSON *list, const char *origin, struct mo
     const cJSON *item;
     cJSON_ArrayForEach(item, list) {
         const size_t used = strlen(out->assumed);
-        if (!cJSON_IsString(item) || used + strlen(item->valuestring) + 2 >= sizeof out->assumed)
+        char name[sizeof out->assumed];
+        if (json_text_string(item, origin, "assumed", name, sizeof name, NULL) != STATUS_OK ||
+            used + strlen(name) + 2 >= sizeof out->assumed)
             return status_set(text, STATUS_BAD_INPUT,
                               "%s: assumed: a short list of field names is expected", origin);
         if (used > 0)
             (void)strcat(out->assumed, ",");
-        (void)strcat(out->assumed, item->valuestring);
+        (void)strcat(out->assumed, name);
     }
     return STATUS_OK;
 }
@@ -150,7 +153,9 @@ static enum status read_model(const cJSON *root, const char *origin, struct mode
         status = json_text_number(native, origin, "native_context", 1, (uint64_t)1 << 53,
                                   &out->native_context, text);
     const cJSON *assumed = cJSON_GetObjectItemCaseSensitive(root, "assumed");
-    if (status == STATUS_OK && assumed != NULL)
+    if (status == STATUS_OK && assumed != NULL && !cJSON_IsArray(assumed))
+        status = status_set(text, STATUS_BAD_INPUT, "%s: assumed: a list is expected", origin);
+    if (status == STATUS_OK)
         status = read_assumed(assumed, origin, out, text);
     const cJSON *object;
     cJSON_ArrayForEach(object, groups) {

@@ -99,13 +99,21 @@ static enum status load_path(const char *path, struct model *out, struct model_t
     return status;
 }
 
+/* The built-in model of that name, or NULL. */
+static const struct embed_entry *find_builtin(const char *name) {
+    for (size_t i = 0; i < embed_models_count; i++)
+        if (strcasecmp(embed_models[i].name, name) == 0)
+            return &embed_models[i];
+    return NULL;
+}
+
+/* `name` may carry an organisation before a slash. */
 static enum status load_builtin(const char *name, struct model *out, struct status_text *text) {
     const char *slash = strrchr(name, '/');
     const char *bare = slash != NULL ? slash + 1 : name;
-    for (size_t i = 0; i < embed_models_count; i++)
-        if (strcasecmp(embed_models[i].name, bare) == 0)
-            return model_json_parse(embed_models[i].bytes, embed_models[i].size,
-                                    embed_models[i].name, out, text);
+    const struct embed_entry *entry = find_builtin(bare);
+    if (entry != NULL)
+        return model_json_parse(entry->bytes, entry->size, entry->name, out, text);
     const char *names[256];
     size_t count = 0;
     for (; count < embed_models_count && count < 256; count++)
@@ -127,6 +135,8 @@ enum status model_source_load(const char *spec, struct model *out, struct model_
         *config_format = FORMAT_BF16;
     if (config_format_reason != NULL)
         (void)strcpy(config_format_reason, "the source names no type: bf16");
+    if (find_builtin(spec) != NULL)
+        return load_builtin(spec, out, text);
     struct stat info;
     if (stat(spec, &info) == 0) {
         char path[1024];

@@ -1,5 +1,10 @@
 /* From what the user names to a struct model: a built-in model, our model JSON, a Hugging Face
- * config.json (or its folder), or plain geometry such as 8x128/g4x32l. Looks inside to tell. */
+ * config.json (or its folder), or plain geometry such as 8x128/g4x32l. Looks inside to tell.
+ *
+ * A built-in name wins over a file of the same name (write ./name for the file); a name with a
+ * slash is a path if there is one, else `org/name`. Geometry, all counts from 1 up:
+ *   HEADSxDIM[/VDIM][wTOKENS][/gQ][xLAYERSl]   Q query heads per KV head (8), 1 layer; w: a window
+ *   latentDIM[+ROPE][/gQ][xLAYERSl]            Q query heads in all (64) */
 #ifndef MODEL_SOURCE_H
 #define MODEL_SOURCE_H
 
@@ -24,8 +29,8 @@ struct model_trace {
 size_t model_source_count(void);
 const char *model_source_name(size_t index);
 
-/* Figures a built-in model's source published, for tests and `models`: the raw JSON object text
- * of "published", or NULL. */
+/* The whole JSON text of a built-in model, NUL-terminated: its "published" holds the figures its
+ * source gave, which the tests check. */
 const char *model_source_json(size_t index);
 
 /* Loads `spec`. `trace` may be NULL. `config_format` (may be NULL) receives what

@@ -96,18 +96,18 @@ static enum status check_dim(const struct model *model, enum format_id format, c
                       below > 0 ? below : info->group_values, below + info->group_values);
 }
 
-/* Bytes of one latent or one entry of `dim` values (with `rope` rotary ones among or beside). */
+/* Bytes of one latent, or of one pooled entry, which says only its whole width: as latent_dim,
+ * with rope_dim 0 and `pooled`. */
 static enum status entry_bytes(const struct model *model, const struct formula_storage *storage,
-                               uint32_t latent_dim, uint32_t rope_dim, const char *what,
-                               uint64_t *out, struct status_text *text) {
+                               uint32_t latent_dim, uint32_t rope_dim, bool pooled,
+                               const char *what, uint64_t *out, struct status_text *text) {
     const uint32_t dim = latent_dim + rope_dim;
     if (storage->record != RECORD_COUNT) {
         const struct record_info *record = record_get(storage->record);
-        /* A pooled entry says only its whole width; a latent must match part by part. */
         const bool fits =
             record->key_dim == 0 &&
-            (rope_dim == 0 ? dim == record->latent_dim + record->rope_dim
-                           : latent_dim == record->latent_dim && rope_dim == record->rope_dim);
+            (pooled ? dim == record->latent_dim + record->rope_dim
+                    : latent_dim == record->latent_dim && rope_dim == record->rope_dim);
         if (!fits)
             return status_set(text, STATUS_REFUSED,
                               "%s: %s holds %u + %u values and cannot hold %s of %u + %u",
@@ -132,7 +132,7 @@ static enum status kv_token_bytes(const struct model *model, const struct model_
                                   const struct formula_storage *storage, uint64_t *out,
                                   struct status_text *text) {
     if (group->v_dim == 0)
-        return entry_bytes(model, storage, group->k_dim, 0, "a one-row window", out, text);
+        return entry_bytes(model, storage, group->k_dim, 0, true, "a one-row window", out, text);
     if (storage->record != RECORD_COUNT)
         return status_set(text, STATUS_REFUSED,
                           "%s: %s holds a latent and cannot hold a %s group's K and V", model->name,
@@ -217,11 +217,11 @@ static enum status compute_group(const struct model *model, const struct model_g
         }
         break;
     case MODEL_LATENT:
-        status = entry_bytes(model, storage, group->latent_dim, group->rope_dim, "a latent", &entry,
-                             text);
+        status = entry_bytes(model, storage, group->latent_dim, group->rope_dim, false, "a latent",
+                             &entry, text);
         break;
     case MODEL_COMPRESSED:
-        status = entry_bytes(model, storage, group->entry_dim, 0, "an entry", &entry, text);
+        status = entry_bytes(model, storage, group->entry_dim, 0, true, "an entry", &entry, text);
         break;
     case MODEL_INDEX:
         status = index_key_bytes(model, group, storage->index, &entry, text);
@@ -329,6 +329,8 @@ enum status formula_paged(const struct model *model, const struct formula_storag
                           uint64_t tokens, uint32_t page_tokens, struct formula_paged *out,
                           struct status_text *text) {
     *out = (struct formula_paged){0};
+    if (page_tokens == 0)
+        return status_set(text, STATUS_BAD_INPUT, "%s: a page holds at least 1 token", model->name);
     struct formula_result formula;
     enum status status = formula_compute(model, storage, tokens, 1, &formula, text);
     for (uint32_t g = 0; g < model->group_count && status == STATUS_OK; g++)
@@ -350,7 +352,6 @@ enum status formula_max_seqs(const struct model *model, const struct formula_sto
 enum status formula_max_tokens(const struct model *model, const struct formula_storage *storage,
                                uint64_t seqs, uint64_t budget_bytes, uint64_t *out,
                                struct status_text *text) {
-    const uint64_t longest = (uint64_t)1 << 62;
     struct formula_result result;
     enum status status = formula_compute(model, storage, 0, seqs, &result, text);
     if (status != STATUS_OK)
@@ -360,8 +361,8 @@ enum status formula_max_tokens(const struct model *model, const struct formula_s
         return STATUS_OK;
     /* Total bytes never fall as tokens rise, so the largest that fits is found by halving; a
      * length whose size does not even fit 64 bits does not fit the budget. */
-    uint64_t fits = 0, too_many = longest;
-    if (formula_compute(model, storage, longest, seqs, &result, NULL) == STATUS_OK &&
+    uint64_t fits = 0, too_many = UINT64_MAX;
+    if (formula_compute(model, storage, UINT64_MAX, seqs, &result, NULL) == STATUS_OK &&
         result.total_bytes <= budget_bytes) {
         *out = UINT64_MAX;
         return STATUS_OK;

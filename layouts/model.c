@@ -22,6 +22,9 @@ bool model_kind_find(const char *name, enum model_kind *out) {
     return false;
 }
 
+/* Wider rows than any cache has; below it a row's bytes fit 32 bits in every format. */
+enum { MOST_DIM = 1 << 17 };
+
 /* A field a kind cannot do without. */
 struct needed {
     const char *name;
@@ -52,6 +55,17 @@ static enum status check_group(const struct model *model, uint32_t g, struct sta
     const struct needed index[] = {{"key_dim", group->key_dim},
                                    {"tokens_per_entry", group->tokens_per_entry}};
     const struct needed layers[] = {{"layers", group->layers}};
+    const struct needed dims[] = {
+        {"k_dim", group->k_dim},
+        {"v_dim", group->v_dim},
+        {"latent_dim + rope_dim", (uint64_t)group->latent_dim + group->rope_dim},
+        {"entry_dim", group->entry_dim},
+        {"key_dim", group->key_dim}};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+        if (dims[i].value > MOST_DIM)
+            return status_set(text, STATUS_BAD_INPUT, "%s: groups[%u]: %s %llu is above %d",
+                              model->name, g, dims[i].name, (unsigned long long)dims[i].value,
+                              MOST_DIM);
     enum status status = check_needed(model, g, layers, 1, text);
     if (status == STATUS_OK && group->read_by_layers < group->layers)
         return status_set(text, STATUS_BAD_INPUT,
@@ -76,8 +90,8 @@ static enum status check_group(const struct model *model, uint32_t g, struct sta
     case MODEL_INDEX:
         return check_needed(model, g, index, 2, text);
     case MODEL_STATE:
-        if ((uint64_t)group->heads * group->state_rows * group->state_cols == 0 &&
-            (uint64_t)group->conv_channels * group->conv_taps == 0)
+        if ((group->heads == 0 || group->state_rows == 0 || group->state_cols == 0) &&
+            (group->conv_channels == 0 || group->conv_taps == 0))
             return status_set(text, STATUS_BAD_INPUT,
                               "%s: groups[%u] (state): neither heads x state_rows x state_cols nor "
                               "conv_channels x conv_taps is above 0",
