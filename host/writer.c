@@ -318,84 +318,89 @@ static bool is_number(const char *cell) {
     return cell[strspn(cell, "0123456789.+-eE,")] == '\0';
 }
 
-/* A column nobody filled is left out. */
-static bool column_used(const struct writer *writer, size_t field) {
-    if (writer->fields[field].heading == NULL)
-        return false;
-    for (size_t row = 0; row < writer->rows; row++)
-        if (strcmp(writer->cells[row * writer->field_count + field], "-") != 0)
-            return true;
-    return false;
-}
+/* How one column is shown. */
+struct column {
+    bool used;    /* a column nobody filled is left out */
+    bool numeric; /* numbers stand to the right */
+    size_t width;
+};
 
-static size_t column_width(const struct writer *writer, size_t field, bool *numeric) {
-    size_t width = columns_of(writer->fields[field].heading);
-    *numeric = true;
+static struct column measure_column(const struct writer *writer, size_t field) {
+    struct column column = {.numeric = true};
+    if (writer->fields[field].heading == NULL)
+        return column;
+    column.width = columns_of(writer->fields[field].heading);
     for (size_t row = 0; row < writer->rows; row++) {
         const char *cell = writer->cells[row * writer->field_count + field];
-        const size_t columns = columns_of(cell);
-        width = columns > width ? columns : width;
-        *numeric = *numeric && is_number(cell);
+        const size_t width = columns_of(cell);
+        column.used = column.used || strcmp(cell, "-") != 0;
+        column.width = width > column.width ? width : column.width;
+        column.numeric = column.numeric && is_number(cell);
     }
-    return width;
+    return column;
 }
 
-static void put_cell(FILE *to, const char *cell, size_t width, bool right, bool last) {
-    const size_t pad = width - columns_of(cell);
-    if (right)
+static void put_cell(FILE *to, const char *cell, const struct column *column, bool last) {
+    const size_t pad = column->width - columns_of(cell);
+    if (column->numeric)
         (void)fprintf(to, "%*s%s", (int)pad, "", cell);
     else
         (void)fprintf(to, "%s%*s", cell, last ? 0 : (int)pad, "");
 }
 
 /* Row `row`, or the headings when row is SIZE_MAX. */
-static void put_line(const struct writer *writer, size_t row, size_t last_field) {
+static void put_line(const struct writer *writer, const struct column *columns, size_t row) {
     const bool markdown = writer->form == WRITER_MARKDOWN;
+    size_t last = 0;
+    for (size_t field = 0; field < writer->field_count; field++)
+        last = columns[field].used ? field : last;
     bool first = true;
     for (size_t field = 0; field < writer->field_count; field++) {
-        if (!column_used(writer, field))
+        if (!columns[field].used)
             continue;
-        bool numeric;
-        const size_t width = column_width(writer, field, &numeric);
         const char *cell = row == SIZE_MAX ? writer->fields[field].heading
                                            : writer->cells[row * writer->field_count + field];
         (void)fputs(markdown ? "| " : first ? "" : "  ", writer->stream);
-        put_cell(writer->stream, cell, width, numeric, !markdown && field == last_field);
+        put_cell(writer->stream, cell, &columns[field], !markdown && field == last);
         (void)fputs(markdown ? " " : "", writer->stream);
         first = false;
     }
     (void)fputs(markdown ? "|\n" : "\n", writer->stream);
 }
 
-static void put_table(const struct writer *writer) {
-    if (writer->title != NULL)
-        (void)fprintf(writer->stream, "%s\n%s", writer->title,
-                      writer->form == WRITER_MARKDOWN ? "\n" : "");
-    if (writer->rows == 0)
-        return;
-    size_t last_field = 0;
+static void put_rule(const struct writer *writer, const struct column *columns) {
     for (size_t field = 0; field < writer->field_count; field++)
-        last_field = column_used(writer, field) ? field : last_field;
-    put_line(writer, SIZE_MAX, last_field);
-    for (size_t field = 0; writer->form == WRITER_MARKDOWN && field < writer->field_count;
-         field++) {
-        bool numeric;
-        if (!column_used(writer, field))
-            continue;
-        (void)column_width(writer, field, &numeric);
-        (void)fputs(numeric ? "|---:" : "|---", writer->stream);
-    }
-    if (writer->form == WRITER_MARKDOWN)
-        (void)fputs("|\n", writer->stream);
+        if (columns[field].used)
+            (void)fputs(columns[field].numeric ? "|---:" : "|---", writer->stream);
+    (void)fputs("|\n", writer->stream);
+}
+
+static enum status put_table(const struct writer *writer, struct status_text *text) {
+    const bool markdown = writer->form == WRITER_MARKDOWN;
+    if (writer->title != NULL)
+        (void)fprintf(writer->stream, "%s\n%s", writer->title, markdown ? "\n" : "");
+    if (writer->rows == 0)
+        return STATUS_OK;
+    struct column *columns = calloc(writer->field_count, sizeof *columns);
+    if (columns == NULL)
+        return no_memory(text);
+    for (size_t field = 0; field < writer->field_count; field++)
+        columns[field] = measure_column(writer, field);
+    put_line(writer, columns, SIZE_MAX);
+    if (markdown)
+        put_rule(writer, columns);
     for (size_t row = 0; row < writer->rows; row++)
-        put_line(writer, row, last_field);
+        put_line(writer, columns, row);
+    free(columns);
+    return STATUS_OK;
 }
 
 enum status writer_close(struct writer *writer, struct status_text *text) {
     if (writer == NULL)
         return STATUS_OK;
+    enum status status = STATUS_OK;
     if (writer->form == WRITER_TABLE || writer->form == WRITER_MARKDOWN)
-        put_table(writer);
+        status = put_table(writer, text);
     if (writer->form == WRITER_JSON)
         (void)fputs(writer->rows == 0 ? "[]\n" : "\n]\n", writer->stream);
     const bool failed = fflush(writer->stream) != 0 || ferror(writer->stream) || writer->failed;
@@ -406,7 +411,7 @@ enum status writer_close(struct writer *writer, struct status_text *text) {
     free(writer->title);
     free(writer);
     return failed ? status_set(text, STATUS_IO, "writing the results failed: %s", strerror(why))
-                  : STATUS_OK;
+                  : status;
 }
 
 enum status writer_create_file(const char *path, char *used, size_t used_bytes, FILE **out,

@@ -7,6 +7,8 @@
 #include "cpu_vector.h"
 #include "format.h"
 
+#include <stdalign.h>
+
 typedef void (*cpu_decoder)(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                             float *out);
 
@@ -90,7 +92,7 @@ static inline void cpu_decode_e2m1_group(const uint8_t *payload, uint32_t group,
 static void cpu_decode_nvfp4(const uint8_t *payload, const uint8_t *scales, uint64_t values,
                              float *out) {
     const uint64_t groups = values / 16;
-    _Alignas(64) float wide[CPU_LANES];
+    alignas(64) float wide[CPU_LANES];
     uint64_t g = 0;
     for (; g + CPU_LANES <= groups; g += CPU_LANES) {
         vf_store(wide, cpu_from_e4m3(vb_load(scales + g)));
@@ -159,7 +161,7 @@ static inline void cpu_decode_q4_group(const uint8_t *payload, float scale, floa
                           out)                                                                     \
     do {                                                                                           \
         const uint64_t groups = (values) / 32;                                                     \
-        _Alignas(64) float wide[CPU_LANES];                                                        \
+        alignas(64) float wide[CPU_LANES];                                                        \
         for (uint64_t g = 0; g < groups; g += CPU_LANES) {                                         \
             const uint64_t left = groups - g;                                                      \
             const uint64_t count = left < CPU_LANES ? left : CPU_LANES;                            \

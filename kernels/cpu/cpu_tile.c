@@ -16,7 +16,7 @@
 
 #if defined(__GNUC__)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define PREFETCH(address) __builtin_prefetch(address)
+#define PREFETCH(address) __builtin_prefetch(address, 0, 2) /* into the second level */
 #endif
 
 /* The stretch of the segment a tile covers, page by page: `run` tokens lie in one page. */
