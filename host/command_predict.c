@@ -234,8 +234,8 @@ static enum status answer(struct predict *predict, const struct question *questi
     else
         status = formula_compute(model, &storage, question->tokens, question->seqs, &formula, &why);
     if (status == STATUS_OK)
-        status = formula_paged(model, &storage, question->tokens,
-                               (uint32_t)predict->options->page_tokens[0], &paged, &why);
+        status = formula_paged_compute(model, &storage, question->tokens,
+                                       (uint32_t)predict->options->page_tokens[0], &paged, &why);
     if (status == STATUS_OK && !checked_multiply(paged.seq_bytes, question->seqs, &paged_bytes))
         status = status_set(&why, STATUS_OVERFLOW, "the paged size does not fit 64 bits");
     if (status == STATUS_OK)

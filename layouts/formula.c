@@ -325,9 +325,9 @@ static enum status paged_group(const struct model *model, const struct model_gro
     return STATUS_OK;
 }
 
-enum status formula_paged(const struct model *model, const struct formula_storage *storage,
-                          uint64_t tokens, uint32_t page_tokens, struct formula_paged *out,
-                          struct status_text *text) {
+enum status formula_paged_compute(const struct model *model, const struct formula_storage *storage,
+                                  uint64_t tokens, uint32_t page_tokens, struct formula_paged *out,
+                                  struct status_text *text) {
     *out = (struct formula_paged){0};
     if (page_tokens == 0)
         return status_set(text, STATUS_BAD_INPUT, "%s: a page holds at least 1 token", model->name);

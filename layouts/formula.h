@@ -67,7 +67,7 @@ struct formula_group {
 struct formula_result {
     struct formula_rate kv_rate;
     struct formula_rate index_rate;
-    struct formula_rate rate; /* their sum: bytes_per_token */
+    struct formula_rate rate;     /* their sum: bytes_per_token */
     uint64_t fixed_bytes_per_seq; /* at the asked length */
     uint64_t seq_bytes;           /* one sequence: growing + fixed */
     uint64_t total_bytes;         /* all sequences */
@@ -89,9 +89,9 @@ struct formula_paged {
     uint64_t tail_bytes;      /* unused slots of last pages, and a window's first page */
     uint64_t alignment_bytes; /* page padding */
 };
-enum status formula_paged(const struct model *model, const struct formula_storage *storage,
-                          uint64_t tokens, uint32_t page_tokens, struct formula_paged *out,
-                          struct status_text *text);
+enum status formula_paged_compute(const struct model *model, const struct formula_storage *storage,
+                                  uint64_t tokens, uint32_t page_tokens, struct formula_paged *out,
+                                  struct status_text *text);
 
 /* The most tokens one more sequence may have (all `seqs` equal) and the most sequences of `tokens`
  * tokens, in `budget_bytes`, by the formula. UINT64_MAX when nothing limits it. */
