@@ -129,14 +129,14 @@ float format_tensor_scale(enum format_id id, float amax, bool fp8_amax) {
 
 /* The row loops of each format, in groups. encode: finite input. */
 #define FORMAT(ID, id, values, payload, scale, nan, tensor, bits, tolerance)                       \
-    static void encode_##id(const float *row, uint32_t groups, float tensor_scale, uint8_t *codes, \
-                            uint8_t *scales) {                                                     \
+    static void encode_##id(const float *restrict row, uint32_t groups, float tensor_scale,        \
+                            uint8_t *restrict codes, uint8_t *restrict scales) {                   \
         for (uint32_t g = 0; g < groups; g++)                                                      \
             format_##id##_encode(row + (size_t)g * (values), tensor_scale,                         \
                                  codes + (size_t)g * (payload), GROUP_SCALE(scales, g, scale));    \
     }                                                                                              \
-    static void decode_##id(const uint8_t *codes, const uint8_t *scales, uint32_t groups,          \
-                            float tensor_scale, float *row) {                                      \
+    static void decode_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,         \
+                            uint32_t groups, float tensor_scale, float *restrict row) {            \
         for (uint32_t g = 0; g < groups; g++) {                                                    \
             float units[values];                                                                   \
             const float group_scale = format_##id##_decode(codes + (size_t)g * (payload),          \
@@ -145,8 +145,8 @@ float format_tensor_scale(enum format_id id, float amax, bool fp8_amax) {
                 row[(size_t)g * (values) + i] = (units[i] * group_scale) * tensor_scale;           \
         }                                                                                          \
     }                                                                                              \
-    static void decode_double_##id(const uint8_t *codes, const uint8_t *scales, uint32_t groups,   \
-                                   float tensor_scale, double *row) {                              \
+    static void decode_double_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,  \
+                                   uint32_t groups, float tensor_scale, double *restrict row) {    \
         for (uint32_t g = 0; g < groups; g++) {                                                    \
             float units[values];                                                                   \
             const double group_scale = (double)format_##id##_decode(                               \
@@ -156,7 +156,7 @@ float format_tensor_scale(enum format_id id, float amax, bool fp8_amax) {
                     ((double)units[i] * group_scale) * (double)tensor_scale;                       \
         }                                                                                          \
     }                                                                                              \
-    static void poison_##id(uint8_t *codes, uint8_t *scales, uint32_t groups) {                    \
+    static void poison_##id(uint8_t *restrict codes, uint8_t *restrict scales, uint32_t groups) {  \
         for (uint32_t g = 0; g < groups; g++)                                                      \
             format_##id##_poison(codes + (size_t)g * (payload), GROUP_SCALE(scales, g, scale));    \
     }

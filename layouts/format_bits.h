@@ -62,6 +62,13 @@ FORMAT_HD static inline void format_bits_store16(uint8_t *to, uint16_t value) {
     memcpy(to, &value, sizeof value);
 }
 
+/* `yes` or `no`, both computed: compilers turn ?: between floating-point results into branches,
+ * which a loop over values cannot be vectorised with. */
+FORMAT_HD static inline uint32_t format_bits_select(bool condition, uint32_t yes, uint32_t no) {
+    const uint32_t mask = 0u - (uint32_t)condition;
+    return (yes & mask) | (no & ~mask);
+}
+
 /* The largest magnitude of `count` finite values, at least one. Compared as integers: same order,
  * and the loop vectorises. */
 FORMAT_HD static inline float format_bits_amax(const float *values, uint32_t count) {
@@ -77,7 +84,7 @@ FORMAT_HD static inline float format_bits_amax(const float *values, uint32_t cou
 FORMAT_HD static inline uint16_t format_bits_f32_to_bf16(float value) {
     const uint32_t bits = format_bits_of_f32(value);
     const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-    return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFu : rounded);
+    return (uint16_t)format_bits_select((bits & 0x7FFFFFFFu) > 0x7F800000u, 0x7FFFu, rounded);
 }
 
 FORMAT_HD static inline float format_bits_bf16_to_f32(uint16_t code) {
@@ -98,10 +105,9 @@ FORMAT_HD static inline uint16_t format_bits_f32_to_f16(float value) {
     const uint32_t rounded = (magnitude + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
     const uint32_t normal = rounded - (112u << 10);
     const uint32_t small = format_bits_subnormal(magnitude, 0x1p24f);
-    uint32_t code = magnitude < 0x38800000u ? small : normal;
-    code = magnitude >= 0x47800000u || code > 0x7C00u ? 0x7C00u : code;
-    code |= sign;
-    return (uint16_t)(magnitude > 0x7F800000u ? 0x7FFFu : code);
+    uint32_t code = format_bits_select(magnitude < 0x38800000u, small, normal);
+    code = format_bits_select(magnitude >= 0x477FF000u, 0x7C00u, code) | sign;
+    return (uint16_t)format_bits_select(magnitude > 0x7F800000u, 0x7FFFu, code);
 }
 
 FORMAT_HD static inline float format_bits_f16_to_f32(uint16_t code) {
@@ -111,7 +117,8 @@ FORMAT_HD static inline float format_bits_f16_to_f32(uint16_t code) {
     const float small = (float)(int32_t)mantissa * 0x1p-24f;
     const uint32_t rebias = exponent == 31u ? 224u : 112u;
     const uint32_t normal = ((exponent + rebias) << 23) | (mantissa << 13);
-    return format_bits_to_f32(sign | (exponent == 0 ? format_bits_of_f32(small) : normal));
+    return format_bits_to_f32(sign |
+                              format_bits_select(exponent == 0, format_bits_of_f32(small), normal));
 }
 
 /* e4m3 (no infinity): nearest even, saturating at 448 (0x7E), any NaN to 0x7F. */
@@ -120,19 +127,18 @@ FORMAT_HD static inline uint8_t format_bits_f32_to_e4m3(float value) {
     const uint32_t sign = (format_bits_of_f32(value) >> 24) & 0x80u;
     const uint32_t rounded = (magnitude + 0x7FFFFu + ((magnitude >> 20) & 1u)) >> 20;
     const uint32_t small = format_bits_subnormal(magnitude, 0x1p9f);
-    uint32_t code = magnitude < 0x3C800000u ? small : rounded - (120u << 3);
-    code = magnitude >= 0x43E00000u ? 0x7Eu : code;
-    code |= sign;
-    return (uint8_t)(magnitude > 0x7F800000u ? 0x7Fu : code);
+    uint32_t code = format_bits_select(magnitude < 0x3C800000u, small, rounded - (120u << 3));
+    code = format_bits_select(magnitude >= 0x43E00000u, 0x7Eu, code) | sign;
+    return (uint8_t)format_bits_select(magnitude > 0x7F800000u, 0x7Fu, code);
 }
 
 FORMAT_HD static inline float format_bits_e4m3_to_f32(uint8_t code) {
     const uint32_t sign = ((uint32_t)code & 0x80u) << 24;
     const uint32_t magnitude = (uint32_t)code & 0x7Fu;
     const float small = (float)(int32_t)magnitude * 0x1p-9f;
-    uint32_t bits = (magnitude << 20) + (120u << 23);
-    bits = magnitude < 8u ? format_bits_of_f32(small) : bits;
-    bits = magnitude == 0x7Fu ? 0x7FC00000u : bits;
+    const uint32_t normal = (magnitude << 20) + (120u << 23);
+    uint32_t bits = format_bits_select(magnitude < 8u, format_bits_of_f32(small), normal);
+    bits = format_bits_select(magnitude == 0x7Fu, 0x7FC00000u, bits);
     return format_bits_to_f32(sign | bits);
 }
 
@@ -142,10 +148,9 @@ FORMAT_HD static inline uint8_t format_bits_f32_to_e5m2(float value) {
     const uint32_t sign = (format_bits_of_f32(value) >> 24) & 0x80u;
     const uint32_t rounded = (magnitude + 0xFFFFFu + ((magnitude >> 21) & 1u)) >> 21;
     const uint32_t small = format_bits_subnormal(magnitude, 0x1p16f);
-    uint32_t code = magnitude < 0x38800000u ? small : rounded - (112u << 2);
-    code = magnitude >= 0x47600000u ? 0x7Bu : code;
-    code |= sign;
-    return (uint8_t)(magnitude > 0x7F800000u ? 0x7Fu : code);
+    uint32_t code = format_bits_select(magnitude < 0x38800000u, small, rounded - (112u << 2));
+    code = format_bits_select(magnitude >= 0x47600000u, 0x7Bu, code) | sign;
+    return (uint8_t)format_bits_select(magnitude > 0x7F800000u, 0x7Fu, code);
 }
 
 /* e5m2 is the upper half of f16, infinities and NaN included. */
@@ -153,24 +158,34 @@ FORMAT_HD static inline float format_bits_e5m2_to_f32(uint8_t code) {
     return format_bits_f16_to_f32((uint16_t)((uint32_t)code << 8));
 }
 
-/* e2m1, nearest, ties to even codes, saturating at 6; NaN to +6. */
+/* e2m1, nearest, ties to even codes, saturating at 6; NaN to +6. The code is how many midpoints
+ * between codes the magnitude has passed; compared as bits, which a NaN passes all. */
 FORMAT_HD static inline uint8_t format_bits_f32_to_e2m1_even(float value) {
-    const float m = format_bits_to_f32(format_bits_magnitude(value));
-    const uint32_t sign = (format_bits_of_f32(value) >> 28) & 8u;
-    const uint32_t code = (uint32_t)(m > 0.25f) + (uint32_t)(m >= 0.75f) + (uint32_t)(m > 1.25f) +
-                          (uint32_t)(m >= 1.75f) + (uint32_t)(m > 2.5f) + (uint32_t)(m >= 3.5f) +
-                          (uint32_t)(m > 5.0f);
-    return (uint8_t)(format_bits_magnitude(value) > 0x7F800000u ? 7u : sign | code);
+    const uint32_t m = format_bits_magnitude(value);
+    const uint32_t sign =
+        (format_bits_of_f32(value) >> 28) & 8u & (0u - (uint32_t)(m <= 0x7F800000u));
+    const uint32_t code = (uint32_t)(m > 0x3E800000u) +  /* 0.25 */
+                          (uint32_t)(m >= 0x3F400000u) + /* 0.75 */
+                          (uint32_t)(m > 0x3FA00000u) +  /* 1.25 */
+                          (uint32_t)(m >= 0x3FE00000u) + /* 1.75 */
+                          (uint32_t)(m > 0x40200000u) +  /* 2.5 */
+                          (uint32_t)(m >= 0x40600000u) + /* 3.5 */
+                          (uint32_t)(m > 0x40A00000u);   /* 5 */
+    return (uint8_t)(sign | code);
 }
 
 /* e2m1, nearest, ties away from zero, saturating at 6; -0 becomes 0, but a small negative value
- * keeps its sign (SGLang's fp4_mx_block16: the sign bit is x < 0). NaN to 0. */
+ * keeps its sign (SGLang's fp4_mx_block16: the sign bit is x < 0). Not for NaN. */
 FORMAT_HD static inline uint8_t format_bits_f32_to_e2m1_away(float value) {
-    const float m = format_bits_to_f32(format_bits_magnitude(value));
-    const uint32_t sign = value < 0.0f ? 8u : 0u;
-    const uint32_t code = (uint32_t)(m >= 0.25f) + (uint32_t)(m >= 0.75f) + (uint32_t)(m >= 1.25f) +
-                          (uint32_t)(m >= 1.75f) + (uint32_t)(m >= 2.5f) + (uint32_t)(m >= 3.5f) +
-                          (uint32_t)(m >= 5.0f);
+    const uint32_t m = format_bits_magnitude(value);
+    const uint32_t sign = (format_bits_of_f32(value) >> 28) & 8u & (0u - (uint32_t)(m != 0));
+    const uint32_t code = (uint32_t)(m >= 0x3E800000u) + /* 0.25 */
+                          (uint32_t)(m >= 0x3F400000u) + /* 0.75 */
+                          (uint32_t)(m >= 0x3FA00000u) + /* 1.25 */
+                          (uint32_t)(m >= 0x3FE00000u) + /* 1.75 */
+                          (uint32_t)(m >= 0x40200000u) + /* 2.5 */
+                          (uint32_t)(m >= 0x40600000u) + /* 3.5 */
+                          (uint32_t)(m >= 0x40A00000u);  /* 5 */
     return (uint8_t)(sign | code);
 }
 
@@ -180,8 +195,8 @@ FORMAT_HD static inline float format_bits_e2m1_to_f32(uint32_t code) {
     const uint32_t magnitude = code & 7u;
     /* 1 to 6: exponent in bits 1 and 2, mantissa in bit 0; 0 and 0.5 have no hidden bit */
     const uint32_t normal = ((magnitude >> 1) + 126u) << 23 | (magnitude & 1u) << 22;
-    const uint32_t bits = magnitude < 2u ? magnitude * 0x3F000000u : normal;
-    return format_bits_to_f32(sign | bits);
+    const uint32_t small = (0u - magnitude) & 0x3F000000u; /* 0, or the bits of 0.5 */
+    return format_bits_to_f32(sign | format_bits_select(magnitude < 2u, small, normal));
 }
 
 /* e8m0: the smallest power of two that is not below |value|; capped at 2^127 (0xFE), NaN to

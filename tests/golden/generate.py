@@ -61,7 +61,7 @@ def scalar_lines(cuda):
     for i, bits in enumerate(bits_of(values)):
         c = {name: int(codes[name][i]) for name in codes}
         yield (f"{bits:08x} {c['bf16']:04x} {c['f16']:04x} {c['e4m3']:02x} {c['e5m2']:02x} "
-               f"{c['e2m1']:x} {away[i]:x} {c['e8m0']:02x}")
+               f"{c['e2m1']:x} {'-' if np.isnan(values[i]) else f'{away[i]:x}'} {c['e8m0']:02x}")
 
 
 def check_scalars(values, codes, away):

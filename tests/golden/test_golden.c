@@ -244,7 +244,8 @@ static void test_scalar_conversions(void **state) {
         static const char *const names[] = {"bf16",      "f16",       "e4m3", "e5m2",
                                             "e2m1 even", "e2m1 away", "e8m0"};
         for (size_t i = 0; i < sizeof got / sizeof got[0]; i++)
-            if (got[i] != hex_word(line.words[i + 1], strlen(line.words[i + 1])))
+            if (strcmp(line.words[i + 1], "-") != 0 &&
+                got[i] != hex_word(line.words[i + 1], strlen(line.words[i + 1])))
                 fail_msg("%s to %s gives %" PRIx32 ", expected %s", line.words[0], names[i], got[i],
                          line.words[i + 1]);
         lines++;
