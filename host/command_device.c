@@ -29,7 +29,7 @@ static void print_facts(const struct session *session, const struct options *opt
 
 static enum status print_sweep(const struct session *session, struct status_text *text) {
     struct measure_sweep sweep;
-    const enum status status = measure_sweep(session->ops, session->device, &sweep, text);
+    const enum status status = measure_sweep_run(session->ops, session->device, &sweep, text);
     if (status != STATUS_OK)
         return status;
     (void)printf("%-24s best of 7 reads of each size\n", "streaming read sweep");

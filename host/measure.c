@@ -210,8 +210,8 @@ void measure_series_free(struct measure_series *series) {
     *series = (struct measure_series){0};
 }
 
-enum status measure_sweep(const struct backend_ops *ops, struct backend_device *device,
-                          struct measure_sweep *out, struct status_text *text) {
+enum status measure_sweep_run(const struct backend_ops *ops, struct backend_device *device,
+                              struct measure_sweep *out, struct status_text *text) {
     *out = (struct measure_sweep){0};
     struct backend_facts facts;
     ops->facts(device, &facts);

@@ -68,7 +68,7 @@ struct measure_sweep {
     uint32_t count;
     uint64_t plateau_bytes; /* the first size within 15 % of the last one's speed */
 };
-enum status measure_sweep(const struct backend_ops *ops, struct backend_device *device,
-                          struct measure_sweep *out, struct status_text *text);
+enum status measure_sweep_run(const struct backend_ops *ops, struct backend_device *device,
+                              struct measure_sweep *out, struct status_text *text);
 
 #endif

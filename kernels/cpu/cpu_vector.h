@@ -41,7 +41,8 @@ static inline void vf_store(float *to, vf v) {
 }
 
 static inline vf vf_all(float x) {
-    return x - (vf){0};
+    const vf zeros = {0};
+    return x - zeros;
 }
 
 static inline vh vh_load(const uint8_t *from) {
