@@ -103,6 +103,9 @@ static enum status read_group(const cJSON *object, const char *origin, const cJS
         if (status != STATUS_OK)
             return status;
     }
+    if (group->kind == MODEL_WINDOW && cJSON_GetObjectItemCaseSensitive(object, "v_dim") == NULL)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "%s: a window group needs v_dim (0: K serves as V)", origin);
     if (group->read_by_layers == 0)
         group->read_by_layers = group->layers;
     if ((group->kind == MODEL_COMPRESSED || group->kind == MODEL_INDEX) &&
