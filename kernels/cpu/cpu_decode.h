@@ -161,7 +161,7 @@ static inline void cpu_decode_q4_group(const uint8_t *payload, float scale, floa
                           out)                                                                     \
     do {                                                                                           \
         const uint64_t groups = (values) / 32;                                                     \
-        alignas(64) float wide[CPU_LANES];                                                        \
+        alignas(64) float wide[CPU_LANES];                                                         \
         for (uint64_t g = 0; g < groups; g += CPU_LANES) {                                         \
             const uint64_t left = groups - g;                                                      \
             const uint64_t count = left < CPU_LANES ? left : CPU_LANES;                            \

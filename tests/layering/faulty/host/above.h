@@ -1,0 +1,2 @@
+/* No fault: downward. */
+#include "upward.h"
