@@ -183,7 +183,7 @@ def amax_lines(fmt):
     shape[9] = 1
     ends = [65504, 6e4, 3e4, 2688, 448, 6, 1, 1e-2, 2.0**-9, 1e-4, 6e-6, 1e-7, 6e-10, 1e-12, 1e-20]
     if not fmt.name.startswith("q"):  # below, 1 / d overflows; above, d does (test_format.c)
-        ends += [6 * 2.0**-126, 1e-38, 1e-42, 2.0**-149, 1e6, 1e30, 3.4e38]
+        ends += [1e-36, 6 * 2.0**-126, 1e-38, 1e-42, 2.0**-149, 1e6, 1e30, 3.4e38]
     group = max(fmt.group, 16)
     for amax in ends:
         row = (shape[:group].astype(np.float64) * amax).astype(F32)
@@ -220,6 +220,8 @@ def tie_lines(fmt):
         yield encode_line(fmt, "ties", 1.0, part)
     if fmt.name == "nvfp4":
         yield from scale_tie_lines(fmt)
+        for tensor_scale, row in order_rows():
+            yield encode_line(fmt, "order", tensor_scale, row)
     if fmt.name.startswith("q4"):
         for part in chunks(fused_rows()):
             yield encode_line(fmt, "fused", 1.0, part)
@@ -250,6 +252,24 @@ def scale_tie_lines(fmt):
     rows[:, 2] = sixths
     for part in chunks(rows.ravel()):
         yield encode_line(fmt, "scale-ties", 1.0, part)
+
+
+def order_rows():
+    """Groups whose nvfp4 scale changes when amax / (6 g) is computed instead of (amax / 6) / g."""
+    rows = []
+    ties = oracles.decode_codes("e4m3", np.arange(0x20, 0x7E)).astype(np.float64)
+    ties = ((ties[1:] + ties[:-1]) / 2).astype(F32)
+    for tensor_scale in RNG.uniform(0.001, 0.01, 4).astype(F32):
+        near = bits_of(ties * tensor_scale * F32(6))[:, None] + np.arange(-4, 5).astype(np.uint32)
+        amax = from_bits(near).ravel()
+        asked = ((amax / F32(6)) / tensor_scale).astype(oracles.ml_dtypes.float8_e4m3fn)
+        other = (amax / (F32(6) * tensor_scale)).astype(oracles.ml_dtypes.float8_e4m3fn)
+        amax = amax[asked.view(np.uint8) != other.view(np.uint8)][:8]
+        assert len(amax) > 0
+        group = np.zeros((len(amax), 16), F32)
+        group[:, 4] = amax
+        rows.append((tensor_scale, group.ravel()))
+    return rows
 
 
 def worked_lines(fmt):
