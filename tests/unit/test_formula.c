@@ -259,13 +259,14 @@ static void test_whole_pages(void **state) {
     assert_int_equal(paged.seq_bytes, 3 * 2 * 16 * 512);
     assert_int_equal(paged.tail_bytes, 3 * 15 * 512);
     assert_int_equal(paged.alignment_bytes, 0);
-    /* 1 x 16 in nvfp4: 9 + 9 bytes a token; planes of 24 bytes start on 16, pages end on 16. */
+    /* 1 x 16 in nvfp4: 9 + 9 bytes a token; K values at 0, V values at 32, scales from 64 to 70,
+     * and the page ends on 16. */
     const struct model small = load("1x16");
     const struct formula_storage nvfp4 = storage_of(FORMAT_NVFP4, RECORD_COUNT);
     assert_int_equal(formula_paged_compute(&small, &nvfp4, 3, 3, &paged, NULL), STATUS_OK);
-    assert_int_equal(paged.seq_bytes, 64);
+    assert_int_equal(paged.seq_bytes, 80);
     assert_int_equal(paged.tail_bytes, 0);
-    assert_int_equal(paged.alignment_bytes, 64 - 54);
+    assert_int_equal(paged.alignment_bytes, 80 - 54);
     /* The last 128 of 200 tokens are 72 to 199: 9 pages of 16, 16 slots of them without a use. */
     const struct model window = load("2x64w128");
     assert_int_equal(formula_paged_compute(&window, &bf16, 200, 16, &paged, NULL), STATUS_OK);
