@@ -2,6 +2,7 @@
  * differ between machines. */
 #include "generate.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "checked.h"
@@ -45,17 +46,19 @@ uint64_t generate_random_below(struct generate_random *random, uint64_t bound) {
     return value % bound;
 }
 
-/* Sum of twelve 10-bit uniforms: mean 0 and variance 1 after scaling, tails to +-6, and exact in
- * integers until the last multiplication. */
+/* Sum of twelve 10-bit uniforms: mean 0, variance 1 after scaling, tails to +-6. The eight bits
+ * left over fill the steps between sums, so that 16-bit formats have something to round. Integers
+ * up to the last product, which is exact: 24 bits times a power of two. */
 float generate_random_normal(struct generate_random *random) {
-    int32_t sum = 0;
+    int32_t sum = 0, between = 0;
     for (int word = 0; word < 2; word++) {
         uint64_t bits = generate_random_next(random);
         for (int i = 0; i < 6; i++, bits >>= 10)
             sum += (int32_t)(bits & 1023u);
+        between = between * 16 + (int32_t)bits;
     }
     /* Each uniform has variance (1024^2 - 1) / 12, so twelve have 1024 squared, nearly. */
-    return ((float)(2 * sum - 12 * 1023)) * (1.0f / 2048.0f);
+    return (float)((2 * sum - 12 * 1023) * 256 + 2 * between - 255) * 0x1p-19f;
 }
 
 /* Streams that must not repeat each other. */
@@ -68,7 +71,7 @@ static void seed_stream(struct generate_random *random, uint64_t seed, uint64_t 
 }
 
 enum { WHAT_K = 1, WHAT_V = 2, WHAT_QUERY = 3, WHAT_SINK = 4, WHAT_DIRECTION = 5 };
-enum { BIAS_CHANNELS = 4, OUTLIER_ONE_IN = 256, OUTLIER_TIMES = 20 };
+enum { BIAS_CHANNELS = 4, OUTLIER_ONE_IN = 256, OUTLIER_TIMES = 20, SINK_LOGIT = 10 };
 
 /* The direction every query leans to with --data sink: +-1 per channel. */
 static float sink_direction(uint64_t seed, uint64_t stream, uint32_t channel) {
@@ -99,10 +102,13 @@ static void add_bias(uint64_t seed, uint64_t stream, struct generate_bank *bank)
     }
 }
 
-/* Row 0 points along the queries' common direction, strongly enough to draw most of the weight. */
+/* Row 0 points along the queries' common direction: its logit (q . k / sqrt(k_dim)) is about
+ * SINK_LOGIT where the others' are about 1, so that it draws most of a thousand rows' weight and
+ * leaves the rest some. sqrtf is exact to the last bit everywhere, unlike the rest of libm. */
 static void add_sink(uint64_t seed, uint64_t stream, struct generate_bank *bank) {
+    const float strength = (float)SINK_LOGIT / sqrtf((float)bank->k_dim);
     for (uint32_t channel = 0; channel < bank->k_dim; channel++) {
-        const float value = 2.0f * sink_direction(seed, stream, channel);
+        const float value = strength * sink_direction(seed, stream, channel);
         for (uint32_t head = 0; head < bank->kv_heads; head++)
             bank->k[(uint64_t)head * bank->k_dim + channel] += value;
     }
@@ -134,10 +140,14 @@ enum status generate_bank_create(uint64_t seed, uint64_t stream, enum options_da
                                  struct generate_bank *out, struct status_text *text) {
     *out =
         (struct generate_bank){.rows = rows, .kv_heads = kv_heads, .k_dim = k_dim, .v_dim = v_dim};
-    uint64_t k_count, v_count, bytes;
-    if (!checked_multiply(rows * kv_heads, k_dim, &k_count) ||
-        !checked_multiply(rows * kv_heads, v_dim, &v_count) ||
-        !checked_multiply(k_count + v_count, sizeof(float), &bytes))
+    if (rows == 0 || kv_heads == 0 || k_dim == 0)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "test data needs rows, KV heads and K values above zero");
+    uint64_t row_heads, k_count, v_count, count, bytes;
+    if (!checked_multiply(rows, kv_heads, &row_heads) ||
+        !checked_multiply(row_heads, k_dim, &k_count) ||
+        !checked_multiply(row_heads, v_dim, &v_count) || !checked_add(k_count, v_count, &count) ||
+        !checked_multiply(count, sizeof(float), &bytes))
         return status_set(text, STATUS_OVERFLOW, "a bank of %llu rows does not fit 64-bit sizes",
                           (unsigned long long)rows);
     out->k = make_side(seed, stream, WHAT_K, data, k_count);

@@ -1,7 +1,7 @@
 /* Seeded random K, V and query data: finite, below 6e4, the same on every machine and backend.
  * normal: unit Gaussian. bias: as normal, with a large constant in a few K channels, as
- * Qwen2.5 has. outlier: a few values 20 times larger, anywhere. sink: the first token's K is
- * aligned with every query, so that it draws most of the softmax. */
+ * Qwen2.5 has. outlier: a few values 20 times larger, anywhere. sink: the K of a bank's first row
+ * is aligned with every query, so that the first token draws most of the softmax. */
 #ifndef GENERATE_H
 #define GENERATE_H
 
@@ -14,10 +14,10 @@ struct generate_bank {
     uint64_t rows;
     uint32_t kv_heads;
     uint32_t k_dim;
-    uint32_t v_dim;     /* 0: no V rows (v in K) */
-    float *k;           /* [rows][kv_heads][k_dim]; owned */
-    float *v;           /* [rows][kv_heads][v_dim]; owned; NULL when v_dim is 0 */
-    float k_amax;       /* largest magnitude */
+    uint32_t v_dim; /* 0: no V rows (v in K) */
+    float *k;       /* [rows][kv_heads][k_dim]; owned */
+    float *v;       /* [rows][kv_heads][v_dim]; owned; NULL when v_dim is 0 */
+    float k_amax;   /* largest magnitude */
     float v_amax;
 };
 

@@ -9,7 +9,7 @@
 #include "number.h"
 
 /* Left for everything else on the machine: a twentieth, but at least this much. */
-#define MEMORY_LEAST_MARGIN_BYTES ((uint64_t)256 << 20)
+#define MEMORY_LEAST_MARGIN_BYTES ((uint64_t)512 << 20)
 
 void memory_budget_make(const struct backend_facts *facts, bool asked, uint64_t asked_bytes,
                         uint64_t weights_bytes, struct memory_budget *out) {

@@ -28,7 +28,7 @@ struct pool {
     uint64_t *lengths; /* [seqs] what each sequence reaches */
     uint32_t seqs;
     uint64_t share_prefix_tokens;
-    uint32_t page_tokens;
+    bool one_start; /* every sequence and layer starts at the bank's first row */
     struct backend_memory memory;
     struct backend_memory arguments; /* first tokens, counts, first rows: [3][seqs] */
     uint64_t *host_arguments;
@@ -204,8 +204,8 @@ enum status pool_create(const struct backend_ops *ops, struct backend_device *de
     pool->device = device;
     pool->model = request->model;
     pool->seqs = request->seqs;
-    pool->page_tokens = request->page_tokens;
     pool->share_prefix_tokens = request->share_prefix_tokens;
+    pool->one_start = request->data == OPTIONS_DATA_SINK;
     const enum status status = build(pool, request, budget, text);
     if (status != STATUS_OK) {
         pool_destroy(pool);
@@ -233,17 +233,18 @@ void pool_destroy(struct pool *pool) {
 }
 
 /* Row that token 0 of a sequence takes in layer 0. Sequences that share pages hold the same data,
- * so they start at the same row. */
+ * so they start at the same row; the first row of sink data is its sink. */
 static uint64_t seq_first_row(const struct pool *pool, uint32_t seq) {
-    return pool->share_prefix_tokens > 0 ? 0 : (uint64_t)seq * 37;
+    return pool->share_prefix_tokens > 0 || pool->one_start ? 0 : (uint64_t)seq * 37;
 }
 
-static uint64_t layer_row_offset(uint32_t layer) {
-    return (uint64_t)layer * 101;
+static uint64_t layer_row_offset(const struct pool *pool, uint32_t layer) {
+    return pool->one_start ? 0 : (uint64_t)layer * 101;
 }
 
 uint64_t pool_first_row(const struct pool *pool, uint32_t group, uint32_t layer, uint32_t seq) {
-    return (layer_row_offset(layer) + seq_first_row(pool, seq)) % pool->groups[group].bank.rows;
+    return (layer_row_offset(pool, layer) + seq_first_row(pool, seq)) %
+           pool->groups[group].bank.rows;
 }
 
 static void append_work(const struct pool *pool, uint32_t g, uint32_t layer,
@@ -252,7 +253,7 @@ static void append_work(const struct pool *pool, uint32_t g, uint32_t layer,
     *out = (struct backend_append){.dev_k_rows = pool->groups[g].dev_k_rows,
                                    .dev_v_rows = pool->groups[g].dev_v_rows,
                                    .row_count = pool->groups[g].bank.rows,
-                                   .row_offset = layer_row_offset(layer),
+                                   .row_offset = layer_row_offset(pool, layer),
                                    .dev_first_tokens = dev_arguments,
                                    .dev_token_counts = dev_arguments + pool->seqs,
                                    .dev_first_rows = dev_arguments + 2 * (uint64_t)pool->seqs};
@@ -271,13 +272,14 @@ static enum status send_table(struct pool *pool, uint32_t g, struct status_text 
         (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
 }
 
-/* Takes pages for the next chunk of every sequence; *tokens is what was taken over all of them.
- * Fills first tokens and counts: what a window has already dropped is not written. */
-static enum status advance(struct pool *pool, uint32_t g, uint64_t *tokens,
-                           struct status_text *text) {
+/* Takes pages for the next chunk of sequences [from_seq, end_seq); *tokens is what was taken over
+ * all of them. Sets first tokens and counts: what a window has already dropped is not written. */
+static enum status advance(struct pool *pool, uint32_t g, uint32_t from_seq, uint32_t end_seq,
+                           uint64_t *tokens, struct status_text *text) {
     struct pool_pages *pages = &pool->groups[g].pages;
     *tokens = 0;
-    for (uint32_t s = 0; s < pool->seqs; s++) {
+    memset(pool->host_arguments, 0, 3 * (uint64_t)pool->seqs * sizeof *pool->host_arguments);
+    for (uint32_t s = from_seq; s < end_seq; s++) {
         uint64_t from = pages->lengths[s];
         uint64_t count = pool->lengths[s] - from;
         count = count > POOL_CHUNK_TOKENS ? POOL_CHUNK_TOKENS : count;
@@ -310,41 +312,44 @@ static enum status append_layers(struct pool *pool, uint32_t g, struct status_te
     return status;
 }
 
-static enum status fill_group(struct pool *pool, uint32_t g, bool (*should_stop)(void),
-                              struct status_text *text) {
-    const uint64_t window = pool->layout.groups[g].window_tokens;
-    struct pool_pages *pages = &pool->groups[g].pages;
-    /* What a shared prefix points to must be written before anyone else grows past it. */
-    bool shared = pool->share_prefix_tokens == 0 || window > 0;
+/* Grows sequences [from_seq, end_seq) to their lengths, chunk by chunk. */
+static enum status grow(struct pool *pool, uint32_t g, uint32_t from_seq, uint32_t end_seq,
+                        bool (*should_stop)(void), struct status_text *text) {
     for (;;) {
         if (should_stop != NULL && should_stop())
             return status_set(text, STATUS_INTERRUPTED, "interrupted while filling");
         uint64_t tokens;
-        if (!shared) {
-            const enum status first = pool_pages_append(pages, 0, pool->lengths[0], text);
-            if (first != STATUS_OK)
-                return first;
-            for (uint32_t s = 1; s < pool->seqs; s++)
-                (void)pool_pages_share(pages, 0, s,
-                                       pool->share_prefix_tokens < pool->lengths[s]
-                                           ? pool->share_prefix_tokens
-                                           : pool->lengths[s]);
-            memset(pool->host_arguments, 0, 3 * (uint64_t)pool->seqs * sizeof(uint64_t));
-            pool->host_arguments[pool->seqs] = tokens = pool->lengths[0];
-            shared = true;
-        } else {
-            const enum status status = advance(pool, g, &tokens, text);
-            if (status != STATUS_OK)
-                return status;
-            if (tokens == 0)
-                return STATUS_OK;
-        }
-        enum status status = send_table(pool, g, text);
+        enum status status = advance(pool, g, from_seq, end_seq, &tokens, text);
+        if (status != STATUS_OK || tokens == 0)
+            return status;
+        status = send_table(pool, g, text);
         if (status == STATUS_OK)
             status = append_layers(pool, g, text);
         if (status != STATUS_OK)
             return status;
     }
+}
+
+static enum status fill_group(struct pool *pool, uint32_t g, bool (*should_stop)(void),
+                              struct status_text *text) {
+    struct pool_pages *pages = &pool->groups[g].pages;
+    /* What others point to is there first. */
+    if (pool->share_prefix_tokens > 0 && pages->window_tokens == 0) {
+        const uint32_t owner = pool_layout_owner(pool->lengths, pool->seqs);
+        const enum status status = grow(pool, g, owner, owner + 1, should_stop, text);
+        if (status != STATUS_OK)
+            return status;
+        for (uint32_t s = 0; s < pool->seqs; s++)
+            (void)pool_pages_share(pages, owner, s,
+                                   pool->share_prefix_tokens < pool->lengths[s]
+                                       ? pool->share_prefix_tokens
+                                       : pool->lengths[s]);
+    }
+    enum status status = grow(pool, g, 0, pool->seqs, should_stop, text);
+    /* Also where nothing was left to write: shared pages are in it now. */
+    if (status == STATUS_OK)
+        status = send_table(pool, g, text);
+    return status;
 }
 
 /* The arguments of a step: the last token of every sequence, once more. */

@@ -3,14 +3,22 @@
 
 #include "checked.h"
 
-uint64_t pool_layout_shared_tokens(const struct pool_request *request, uint32_t s,
-                                   uint64_t window_tokens) {
-    if (s == 0 || window_tokens > 0)
+uint32_t pool_layout_owner(const uint64_t *lengths, uint32_t seqs) {
+    uint32_t owner = 0;
+    for (uint32_t s = 1; s < seqs; s++)
+        owner = lengths[s] > lengths[owner] ? s : owner;
+    return owner;
+}
+
+/* Whole pages of a prefix that sequence `s` takes from the owner. */
+static uint64_t shared_pages(const struct pool_request *request, uint32_t s, uint32_t owner,
+                             uint64_t window_tokens) {
+    if (s == owner || window_tokens > 0)
         return 0;
-    uint64_t shared = request->share_prefix_tokens;
-    shared = shared < request->lengths[0] ? shared : request->lengths[0];
-    shared = shared < request->lengths[s] ? shared : request->lengths[s];
-    return shared / request->page_tokens * request->page_tokens;
+    const uint64_t shared = request->share_prefix_tokens < request->lengths[s]
+                                ? request->share_prefix_tokens
+                                : request->lengths[s];
+    return shared / request->page_tokens;
 }
 
 static enum status too_large(struct status_text *text) {
@@ -20,12 +28,12 @@ static enum status too_large(struct status_text *text) {
 /* Pages of one group over all sequences. */
 static enum status count_pages(const struct pool_request *request, struct pool_group_layout *group,
                                struct status_text *text) {
+    const uint32_t owner = pool_layout_owner(request->lengths, request->seqs);
     uint64_t peak = 0, used = 0, shared = 0, columns = 1;
     for (uint32_t s = 0; s < request->seqs; s++) {
         const uint64_t tokens = request->lengths[s];
         const uint64_t mine = pool_pages_peak(tokens, request->page_tokens, group->window_tokens);
-        const uint64_t others =
-            pool_layout_shared_tokens(request, s, group->window_tokens) / request->page_tokens;
+        const uint64_t others = shared_pages(request, s, owner, group->window_tokens);
         columns = mine > columns ? mine : columns;
         shared += others;
         if (!checked_add(peak, mine - others, &peak))
@@ -43,9 +51,9 @@ static enum status count_pages(const struct pool_request *request, struct pool_g
     return STATUS_OK;
 }
 
-static uint32_t scale_count(const struct pool_group_layout *group, uint32_t layers) {
+static uint64_t scale_count(const struct pool_group_layout *group, uint32_t layers) {
     const struct page_shape *shape = &group->page.shape;
-    uint32_t per_layer = format_get(shape->k_format)->has_tensor_scale;
+    uint64_t per_layer = format_get(shape->k_format)->has_tensor_scale;
     if (!shape->v_in_k)
         per_layer += format_get(shape->v_format)->has_tensor_scale;
     return per_layer * layers;
@@ -77,30 +85,29 @@ static enum status plan_group(const struct pool_request *request, uint32_t g,
     return STATUS_OK;
 }
 
-/* Tables, lengths and scales behind the pages, each started on 16 bytes. */
+/* Lengths, tables and scales behind the pages, packed: each part's alignment is no stricter than
+ * the one before it. */
 static enum status place_tables(const struct pool_request *request, struct pool_layout *layout,
                                 uint64_t *offset, struct status_text *text) {
     struct pool_sizes *sizes = &layout->sizes;
     uint64_t bytes;
     layout->lengths_offset_bytes = *offset;
-    if (!checked_round_up((uint64_t)request->seqs * sizeof(uint64_t), PAGE_ALIGNMENT_BYTES,
-                          &sizes->page_table_bytes))
-        return too_large(text);
-    *offset += sizes->page_table_bytes;
+    sizes->page_table_bytes = (uint64_t)request->seqs * sizeof(uint64_t);
     for (uint32_t g = 0; g < layout->group_count; g++) {
         struct pool_group_layout *group = &layout->groups[g];
-        group->table_offset_bytes = *offset;
-        if (!checked_round_up((uint64_t)request->seqs * group->columns * sizeof(int32_t),
-                              PAGE_ALIGNMENT_BYTES, &bytes) ||
-            !checked_add(*offset, bytes, offset))
+        group->table_offset_bytes = sizes->page_table_bytes;
+        if (!checked_multiply((uint64_t)request->seqs * group->columns, sizeof(int32_t), &bytes) ||
+            !checked_add(sizes->page_table_bytes, bytes, &sizes->page_table_bytes))
             return too_large(text);
-        sizes->page_table_bytes += bytes;
+        if (!checked_add(*offset, group->table_offset_bytes, &group->table_offset_bytes))
+            return too_large(text);
     }
+    if (!checked_add(*offset, sizes->page_table_bytes, offset))
+        return too_large(text);
     for (uint32_t g = 0; g < layout->group_count; g++) {
         struct pool_group_layout *group = &layout->groups[g];
         group->scales_offset_bytes = *offset;
-        bytes = (uint64_t)scale_count(group, request->model->groups[g].layers) * sizeof(float);
-        bytes = checked_divide_up(bytes, PAGE_ALIGNMENT_BYTES) * PAGE_ALIGNMENT_BYTES;
+        bytes = scale_count(group, request->model->groups[g].layers) * sizeof(float);
         if (!checked_add(*offset, bytes, offset))
             return too_large(text);
         sizes->tensor_scale_bytes += bytes;
@@ -131,6 +138,10 @@ enum status pool_layout_make(const struct pool_request *request, struct pool_lay
     if (request->seqs == 0 || request->page_tokens == 0)
         return status_set(text, STATUS_BAD_INPUT,
                           "a pool needs sequences and page_tokens above zero");
+    if (request->storage.record != RECORD_COUNT)
+        return status_set(text, STATUS_REFUSED,
+                          "%s: records have no pool in this version, only a formula",
+                          record_get(request->storage.record)->name);
     struct pool_sizes *sizes = &out->sizes;
     uint64_t offset = 0, whole_pages_bytes = 0;
     for (uint32_t g = 0; g < out->group_count; g++) {

@@ -27,8 +27,7 @@ struct pool_layout {
 enum status pool_layout_make(const struct pool_request *request, struct pool_layout *out,
                              struct status_text *text);
 
-/* Tokens sequence s shares with sequence 0, rounded down to whole pages. */
-uint64_t pool_layout_shared_tokens(const struct pool_request *request, uint32_t s,
-                                   uint64_t window_tokens);
+/* The sequence whose pages a shared prefix uses: the first of the longest. */
+uint32_t pool_layout_owner(const uint64_t *lengths, uint32_t seqs);
 
 #endif
