@@ -42,7 +42,7 @@ static struct formula_result compute(const struct model *model, enum format_id f
 
 static void check(struct printed_section section, const char *model, const char *key,
                   double exact) {
-    struct printed_figure figure;
+    struct printed_figure figure = {0};
     if (!printed_read(section, key, false, &figure))
         fail_msg("%s: no figure %s", model, key);
     if (!printed_agrees(figure, exact))
@@ -97,7 +97,7 @@ static int check_growth(const char *name, const struct model *model,
     struct formula_rate rate = with_index ? result.rate : result.kv_rate;
     check(section, name, "values_per_token", formula_rate_value(rate) / 2);
     for (size_t i = 0; i < 3; i++) {
-        struct printed_figure figure;
+        struct printed_figure figure = {0};
         if (i == 2 && !printed_read(section, columns[i].key, false, &figure))
             continue; /* only one model has an fp4 figure */
         result = compute(model, columns[i].format, 1048576);
@@ -267,7 +267,7 @@ static void test_bytes_and_tokens_of_each_kv_type(void **state) {
             }
             ratios++;
         } else {
-            struct printed_figure bytes;
+            struct printed_figure bytes = {0};
             char record_name[64];
             enum record_id record;
             assert_true(printed_read(section, "bytes_per_token_per_layer", false, &bytes));
@@ -315,7 +315,7 @@ static void check_fit_row(const cJSON *row, struct printed_section section, doub
                                             .record = RECORD_COUNT,
                                             .index = FORMULA_INDEX_NONE,
                                             .state_value_bytes = 4};
-    struct printed_figure weights, left, tokens, sequences, users;
+    struct printed_figure weights = {0}, left = {0}, tokens = {0}, sequences = {0}, users = {0};
     assert_true(printed_read(section, "weights_gib", false, &weights));
     const double free_gib = usable_gib - overhead_gib - weights.value;
     if (!printed_read(section, "left_gib", false, &left)) {
@@ -348,7 +348,7 @@ static void test_what_fits_which_machine(void **state) {
         const struct printed_section section =
             printed_section_of(published->whole, "machine", string_of(machine, "machine"));
         assert_non_null(section.begin);
-        struct printed_figure usable, overhead = {0, 0};
+        struct printed_figure usable = {0}, overhead = {0};
         assert_true(printed_read(section, "usable_gib", false, &usable));
         (void)printed_read(section, "overhead_gib", false, &overhead);
         const cJSON *row;
@@ -368,7 +368,7 @@ static void test_observations(void **state) {
     assert_non_null(begin);
     const struct printed_section section = {begin, published->whole.end};
     const struct model llama = load("llama-3.3-70b");
-    struct printed_figure tokens;
+    struct printed_figure tokens = {0};
     assert_true(printed_read(section, "reported_kv_tokens", false, &tokens));
     const struct formula_result held = compute(&llama, FORMAT_BF16, (uint64_t)tokens.value);
     check(section, "llama-3.3-70b", "bytes_per_token", formula_rate_value(held.rate));
