@@ -1,44 +1,14 @@
-/* Puts a planned pool on a device: allocates once, poisons, fills by appending. */
+/* Puts a planned pool on a device: allocates once, poisons, describes what is there. How it fills
+ * is pool_fill.c's business. */
 #include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool_layout.h"
+#include "pool_state.h"
 
 /* Distinct rows of test data per group; a prime, so that repeats fall differently on pages. */
-enum { POOL_BANK_ROWS = 1021, POOL_CHUNK_TOKENS = 512 };
-
-struct pool_group_state {
-    struct pool_pages pages;
-    struct generate_bank bank;
-    struct backend_memory bank_memory; /* K rows, then V rows */
-    bool bank_on_device;               /* bank.k and bank.v point into bank_memory */
-    const float *dev_k_rows;
-    const float *dev_v_rows;
-    float k_tensor_scale;
-    float v_tensor_scale;
-};
-
-struct pool {
-    const struct backend_ops *ops;
-    struct backend_device *device;
-    const struct model *model;
-    struct pool_layout layout;
-    uint64_t *lengths; /* [seqs] what each sequence reaches */
-    uint32_t seqs;
-    uint64_t share_prefix_tokens;
-    bool one_start; /* every sequence and layer starts at the bank's first row */
-    struct backend_memory memory;
-    struct backend_memory arguments; /* first tokens, counts, first rows: [3][seqs] */
-    uint64_t *host_arguments;
-    struct format_replaced replaced;
-    struct pool_group_state groups[MODEL_MAX_GROUPS];
-};
-
-static uint8_t *at(const struct pool *pool, uint64_t offset_bytes) {
-    return (uint8_t *)pool->memory.dev_address + offset_bytes;
-}
+enum { POOL_BANK_ROWS = 1021 };
 
 /* Uploads the bank. Where the host can read device memory in place, that copy is the only one. */
 static enum status upload_bank(struct pool *pool, struct pool_group_state *group,
@@ -127,8 +97,8 @@ static enum status poison_pages(struct pool *pool, uint32_t g, struct status_tex
     enum status status = STATUS_OK;
     for (uint64_t p = 0; p < count && status == STATUS_OK; p++)
         status = pool->ops->memory_write(
-            pool->device, at(pool, layout->pages_offset_bytes + p * page->stride_bytes), image,
-            page->stride_bytes, text);
+            pool->device, pool_state_at(pool, layout->pages_offset_bytes + p * page->stride_bytes),
+            image, page->stride_bytes, text);
     free(image);
     return status;
 }
@@ -150,12 +120,19 @@ static enum status write_scales(struct pool *pool, uint32_t g, struct status_tex
         for (int side = 0; side < 2 && status == STATUS_OK; side++) {
             if (!sides[side].has)
                 continue;
-            status = pool->ops->memory_write(pool->device, at(pool, offset), &sides[side].scale,
-                                             sizeof(float), text);
+            status = pool->ops->memory_write(pool->device, pool_state_at(pool, offset),
+                                             &sides[side].scale, sizeof(float), text);
             offset += sizeof(float);
         }
     }
     return status;
+}
+
+enum status pool_state_send_table(struct pool *pool, uint32_t g, struct status_text *text) {
+    const struct pool_pages *pages = &pool->groups[g].pages;
+    return pool->ops->memory_write(
+        pool->device, pool_state_at(pool, pool->layout.groups[g].table_offset_bytes), pages->table,
+        (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
 }
 
 static enum status build(struct pool *pool, const struct pool_request *request,
@@ -185,11 +162,13 @@ static enum status build(struct pool *pool, const struct pool_request *request,
             status = poison_pages(pool, g, text);
         if (status == STATUS_OK)
             status = write_scales(pool, g, text);
+        if (status == STATUS_OK)
+            status = pool_state_send_table(pool, g, text);
     }
     if (status == STATUS_OK)
-        status = pool->ops->memory_write(pool->device, at(pool, pool->layout.lengths_offset_bytes),
-                                         pool->lengths,
-                                         (uint64_t)pool->seqs * sizeof *pool->lengths, text);
+        status = pool->ops->memory_write(
+            pool->device, pool_state_at(pool, pool->layout.lengths_offset_bytes), pool->lengths,
+            (uint64_t)pool->seqs * sizeof *pool->lengths, text);
     return status;
 }
 
@@ -232,149 +211,6 @@ void pool_destroy(struct pool *pool) {
     free(pool);
 }
 
-/* Row that token 0 of a sequence takes in layer 0. Sequences that share pages hold the same data,
- * so they start at the same row; the first row of sink data is its sink. */
-static uint64_t seq_first_row(const struct pool *pool, uint32_t seq) {
-    return pool->share_prefix_tokens > 0 || pool->one_start ? 0 : (uint64_t)seq * 37;
-}
-
-static uint64_t layer_row_offset(const struct pool *pool, uint32_t layer) {
-    return pool->one_start ? 0 : (uint64_t)layer * 101;
-}
-
-uint64_t pool_first_row(const struct pool *pool, uint32_t group, uint32_t layer, uint32_t seq) {
-    return (layer_row_offset(pool, layer) + seq_first_row(pool, seq)) %
-           pool->groups[group].bank.rows;
-}
-
-static void append_work(const struct pool *pool, uint32_t g, uint32_t layer,
-                        struct backend_append *out) {
-    const uint64_t *dev_arguments = pool->arguments.dev_address;
-    *out = (struct backend_append){.dev_k_rows = pool->groups[g].dev_k_rows,
-                                   .dev_v_rows = pool->groups[g].dev_v_rows,
-                                   .row_count = pool->groups[g].bank.rows,
-                                   .row_offset = layer_row_offset(pool, layer),
-                                   .dev_first_tokens = dev_arguments,
-                                   .dev_token_counts = dev_arguments + pool->seqs,
-                                   .dev_first_rows = dev_arguments + 2 * (uint64_t)pool->seqs};
-    pool_cache(pool, g, layer, &out->cache);
-}
-
-static enum status send_arguments(struct pool *pool, struct status_text *text) {
-    return pool->ops->memory_write(pool->device, pool->arguments.dev_address, pool->host_arguments,
-                                   3 * (uint64_t)pool->seqs * sizeof *pool->host_arguments, text);
-}
-
-static enum status send_table(struct pool *pool, uint32_t g, struct status_text *text) {
-    const struct pool_pages *pages = &pool->groups[g].pages;
-    return pool->ops->memory_write(
-        pool->device, at(pool, pool->layout.groups[g].table_offset_bytes), pages->table,
-        (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
-}
-
-/* Takes pages for the next chunk of sequences [from_seq, end_seq); *tokens is what was taken over
- * all of them. Sets first tokens and counts: what a window has already dropped is not written. */
-static enum status advance(struct pool *pool, uint32_t g, uint32_t from_seq, uint32_t end_seq,
-                           uint64_t *tokens, struct status_text *text) {
-    struct pool_pages *pages = &pool->groups[g].pages;
-    *tokens = 0;
-    memset(pool->host_arguments, 0, 3 * (uint64_t)pool->seqs * sizeof *pool->host_arguments);
-    for (uint32_t s = from_seq; s < end_seq; s++) {
-        uint64_t from = pages->lengths[s];
-        uint64_t count = pool->lengths[s] - from;
-        count = count > POOL_CHUNK_TOKENS ? POOL_CHUNK_TOKENS : count;
-        const enum status status = pool_pages_append(pages, s, count, text);
-        if (status != STATUS_OK)
-            return status;
-        *tokens += count;
-        if (pages->window_tokens > 0 && count > pages->window_tokens) {
-            from += count - pages->window_tokens;
-            count = pages->window_tokens;
-        }
-        pool->host_arguments[s] = from;
-        pool->host_arguments[pool->seqs + s] = count;
-    }
-    return STATUS_OK;
-}
-
-/* Appends what host_arguments say in every layer: token t comes from row first_row + t. */
-static enum status append_layers(struct pool *pool, uint32_t g, struct status_text *text) {
-    for (uint32_t s = 0; s < pool->seqs; s++)
-        pool->host_arguments[2 * (uint64_t)pool->seqs + s] =
-            seq_first_row(pool, s) + pool->host_arguments[s];
-    enum status status = send_arguments(pool, text);
-    for (uint32_t layer = 0; layer < pool->model->groups[g].layers && status == STATUS_OK;
-         layer++) {
-        struct backend_append work;
-        append_work(pool, g, layer, &work);
-        status = pool->ops->append(pool->device, &work, &pool->replaced, text);
-    }
-    return status;
-}
-
-/* Grows sequences [from_seq, end_seq) to their lengths, chunk by chunk. */
-static enum status grow(struct pool *pool, uint32_t g, uint32_t from_seq, uint32_t end_seq,
-                        bool (*should_stop)(void), struct status_text *text) {
-    for (;;) {
-        if (should_stop != NULL && should_stop())
-            return status_set(text, STATUS_INTERRUPTED, "interrupted while filling");
-        uint64_t tokens;
-        enum status status = advance(pool, g, from_seq, end_seq, &tokens, text);
-        if (status != STATUS_OK || tokens == 0)
-            return status;
-        status = send_table(pool, g, text);
-        if (status == STATUS_OK)
-            status = append_layers(pool, g, text);
-        if (status != STATUS_OK)
-            return status;
-    }
-}
-
-static enum status fill_group(struct pool *pool, uint32_t g, bool (*should_stop)(void),
-                              struct status_text *text) {
-    struct pool_pages *pages = &pool->groups[g].pages;
-    /* What others point to is there first. */
-    if (pool->share_prefix_tokens > 0 && pages->window_tokens == 0) {
-        const uint32_t owner = pool_layout_owner(pool->lengths, pool->seqs);
-        const enum status status = grow(pool, g, owner, owner + 1, should_stop, text);
-        if (status != STATUS_OK)
-            return status;
-        for (uint32_t s = 0; s < pool->seqs; s++)
-            (void)pool_pages_share(pages, owner, s,
-                                   pool->share_prefix_tokens < pool->lengths[s]
-                                       ? pool->share_prefix_tokens
-                                       : pool->lengths[s]);
-    }
-    enum status status = grow(pool, g, 0, pool->seqs, should_stop, text);
-    /* Also where nothing was left to write: shared pages are in it now. */
-    if (status == STATUS_OK)
-        status = send_table(pool, g, text);
-    return status;
-}
-
-/* The arguments of a step: the last token of every sequence, once more. */
-static enum status prepare_step(struct pool *pool, struct status_text *text) {
-    for (uint32_t s = 0; s < pool->seqs; s++) {
-        const bool any = pool->lengths[s] > 0;
-        pool->host_arguments[s] = any ? pool->lengths[s] - 1 : 0;
-        pool->host_arguments[pool->seqs + s] = any;
-        pool->host_arguments[2 * (uint64_t)pool->seqs + s] =
-            seq_first_row(pool, s) + pool->host_arguments[s];
-    }
-    return send_arguments(pool, text);
-}
-
-enum status pool_fill(struct pool *pool, bool (*should_stop)(void), struct status_text *text) {
-    enum status status = STATUS_OK;
-    for (uint32_t g = 0; g < pool->layout.group_count && status == STATUS_OK; g++)
-        status = fill_group(pool, g, should_stop, text);
-    if (status == STATUS_OK)
-        status = prepare_step(pool, text);
-    if (status == STATUS_OK)
-        status = pool->ops->synchronize(pool->device, text);
-    return status;
-}
-
 const void *pool_dev_memory(const struct pool *pool, uint64_t *bytes) {
     *bytes = pool->layout.sizes.pool_bytes;
     return pool->memory.dev_address;
@@ -412,9 +248,10 @@ void pool_cache(const struct pool *pool, uint32_t group, uint32_t layer,
     const struct pool_group_layout *layout = &pool->layout.groups[group];
     *out = (struct backend_cache){
         .page = layout->page,
-        .dev_pages = at(pool, layout->pages_offset_bytes +
-                                  (uint64_t)layer * layout->page_count * layout->page.stride_bytes),
-        .dev_page_table = (const int32_t *)at(pool, layout->table_offset_bytes),
+        .dev_pages =
+            pool_state_at(pool, layout->pages_offset_bytes + (uint64_t)layer * layout->page_count *
+                                                                 layout->page.stride_bytes),
+        .dev_page_table = (const int32_t *)pool_state_at(pool, layout->table_offset_bytes),
         .page_table_columns = layout->columns,
         .seqs = pool->seqs,
         .k_tensor_scale = pool->groups[group].k_tensor_scale,
@@ -431,14 +268,9 @@ const uint64_t *pool_lengths(const struct pool *pool) {
 }
 
 const uint64_t *pool_dev_lengths(const struct pool *pool) {
-    return (const uint64_t *)at(pool, pool->layout.lengths_offset_bytes);
+    return (const uint64_t *)pool_state_at(pool, pool->layout.lengths_offset_bytes);
 }
 
 const struct pool_pages *pool_group_pages(const struct pool *pool, uint32_t group) {
     return &pool->groups[group].pages;
-}
-
-void pool_step_append(const struct pool *pool, uint32_t group, uint32_t layer,
-                      struct backend_append *out) {
-    append_work(pool, group, layer, out);
 }

@@ -1,0 +1,41 @@
+/* Private to the pool: what pool.c builds and pool_fill.c fills. */
+#ifndef POOL_STATE_H
+#define POOL_STATE_H
+
+#include "pool_layout.h"
+
+struct pool_group_state {
+    struct pool_pages pages;
+    struct generate_bank bank;
+    struct backend_memory bank_memory; /* K rows, then V rows */
+    bool bank_on_device;               /* bank.k and bank.v point into bank_memory */
+    const float *dev_k_rows;
+    const float *dev_v_rows;
+    float k_tensor_scale;
+    float v_tensor_scale;
+};
+
+struct pool {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    const struct model *model;
+    struct pool_layout layout;
+    uint64_t *lengths; /* [seqs] what each sequence reaches */
+    uint32_t seqs;
+    uint64_t share_prefix_tokens;
+    bool one_start; /* every sequence and layer starts at the bank's first row */
+    struct backend_memory memory;
+    struct backend_memory arguments; /* first tokens, counts, first rows: [3][seqs] */
+    uint64_t *host_arguments;
+    struct format_replaced replaced;
+    struct pool_group_state groups[MODEL_MAX_GROUPS];
+};
+
+static inline uint8_t *pool_state_at(const struct pool *pool, uint64_t offset_bytes) {
+    return (uint8_t *)pool->memory.dev_address + offset_bytes;
+}
+
+/* Copies a group's page table to the device. */
+enum status pool_state_send_table(struct pool *pool, uint32_t group, struct status_text *text);
+
+#endif
