@@ -2,7 +2,6 @@
 #include "memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,10 +38,8 @@ bool memory_resident_bytes(const void *address, uint64_t bytes, uint64_t *out) {
     const uintptr_t start = (uintptr_t)address / page * page;
     const uint64_t span = (uintptr_t)address + bytes - start;
     /* In pieces, so that a huge pool needs no large map of flags. */
-    enum { PIECE_PAGES = 65536 };
-    unsigned char *flags = malloc(PIECE_PAGES);
-    if (flags == NULL)
-        return false;
+    enum { PIECE_PAGES = 4096 };
+    unsigned char flags[PIECE_PAGES];
     uint64_t resident = 0;
     bool known = true;
     for (uint64_t at = 0; at < span && known; at += PIECE_PAGES * page) {
@@ -51,7 +48,6 @@ bool memory_resident_bytes(const void *address, uint64_t bytes, uint64_t *out) {
         for (uint64_t i = 0; known && i < (length + page - 1) / page; i++)
             resident += (flags[i] & 1u) * page;
     }
-    free(flags);
     *out = resident;
     return known;
 }
