@@ -67,7 +67,8 @@ static void name_after(const char *path, char *out, size_t bytes) {
     (void)snprintf(copy, sizeof copy, "%.500s", path);
     char *slash = strrchr(copy, '/');
     if (slash != NULL && strcmp(slash + 1, "config.json") == 0) {
-        *slash = '\0';
+        while (slash > copy && *slash == '/')
+            *slash-- = '\0'; /* folder/ and folder//config.json too */
         slash = strrchr(copy, '/');
     }
     (void)snprintf(out, bytes, "%.90s", slash != NULL ? slash + 1 : copy);
