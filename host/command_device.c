@@ -32,7 +32,7 @@ static enum status print_sweep(const struct session *session, struct status_text
     const enum status status = measure_sweep_run(session->ops, session->device, &sweep, text);
     if (status != STATUS_OK)
         return status;
-    (void)printf("%-24s best of 7 reads of each size\n", "streaming read sweep");
+    (void)printf("%-24s best of 5 windows of each size\n", "streaming read sweep");
     for (uint32_t i = 0; i < sweep.count; i++) {
         char words[NUMBER_TEXT_BYTES];
         number_bytes_words(sweep.bytes[i], words);

@@ -137,6 +137,19 @@ static void print_summary(const struct run *run) {
                   interrupt_asked() ? "; interrupted" : "");
 }
 
+/* The cache that counts for cold reads: told by the device, or found by a sweep. */
+static enum status find_cache(struct session *session, struct status_text *text) {
+    if (!session->facts.llc_by_sweep)
+        return STATUS_OK;
+    struct measure_sweep sweep;
+    const enum status status = measure_sweep_run(session->ops, session->device, &sweep, text);
+    if (status == STATUS_OK && sweep.plateau_bytes > session->facts.llc_bytes) {
+        session->facts.llc_bytes = sweep.plateau_bytes;
+        (void)snprintf(session->facts.llc_source, sizeof session->facts.llc_source, "sweep");
+    }
+    return status;
+}
+
 /* Everything between an open session and a closed one. */
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
@@ -186,6 +199,8 @@ int command_run(const struct options *options, int argc, char *const *argv) {
     }
     if (status == STATUS_OK)
         status = session_open(options, &session, &text);
+    if (status == STATUS_OK)
+        status = find_cache(&session, &text);
     if (status == STATUS_OK) {
         session_say_fallback(&session);
         say_contexts(&cases);

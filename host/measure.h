@@ -66,7 +66,7 @@ struct measure_sweep {
     uint64_t bytes[MEASURE_SWEEP_POINTS];
     double gb_per_s[MEASURE_SWEEP_POINTS];
     uint32_t count;
-    uint64_t plateau_bytes; /* the first size within 15 % of the last one's speed */
+    uint64_t plateau_bytes; /* the first size within a quarter of the last one's speed */
 };
 enum status measure_sweep_run(const struct backend_ops *ops, struct backend_device *device,
                               struct measure_sweep *out, struct status_text *text);

@@ -19,20 +19,21 @@ extern "C" {
 struct backend_device; /* opaque; owned by whoever opened it */
 
 struct backend_options {
-    uint32_t threads;        /* 0: all the process may use (cpu) */
-    uint32_t ordinal;        /* which device of the backend */
-    uint64_t llc_bytes;      /* 0: find out; otherwise taken as told */
+    uint32_t threads;   /* 0: all the process may use (cpu) */
+    uint32_t ordinal;   /* which device of the backend */
+    uint64_t llc_bytes; /* 0: find out; otherwise taken as told */
 };
 
 struct backend_facts {
-    char backend[16];         /* "cpu" */
-    char device[96];          /* the product's name */
-    char driver[32];          /* "" where there is none */
-    uint32_t compute_units;   /* cores in use, or SMs */
-    uint32_t threads;         /* threads in use; 0 where it makes no sense */
-    uint32_t workers;         /* how many equal parts a step is best cut into */
-    uint64_t llc_bytes;       /* last-level cache that counts for a cold read */
-    char llc_source[64];      /* where that came from: "sysfs", "--llc", "sweep" */
+    char backend[16];       /* "cpu" */
+    char device[96];        /* the product's name */
+    char driver[32];        /* "" where there is none */
+    uint32_t compute_units; /* cores in use, or SMs */
+    uint32_t threads;       /* threads in use; 0 where it makes no sense */
+    uint32_t workers;       /* how many equal parts a step is best cut into */
+    uint64_t llc_bytes;     /* last-level cache that counts for a cold read */
+    char llc_source[64];    /* where that came from: "sysfs", "--llc", "sweep" */
+    bool llc_by_sweep;      /* what counts is where streaming stops gaining: sweep before use */
     uint64_t memory_total_bytes;
     uint64_t memory_free_bytes; /* what may be planned for, before any margin */
     char memory_source[64];     /* which number that is: "MemAvailable", "cgroup memory.max" */
@@ -79,8 +80,8 @@ struct backend_cache {
 };
 
 /* Writes token_counts[s] tokens of each sequence, from first_tokens[s] on. The i-th of them takes
- * source row (row_offset + first_rows[s] + i) % row_count of K and V. Rows: [row][kv_heads][k_dim or v_dim],
- * fp32. With v_in_k, dev_v_rows is NULL. */
+ * source row (row_offset + first_rows[s] + i) % row_count of K and V. Rows: [row][kv_heads][k_dim
+ * or v_dim], fp32. With v_in_k, dev_v_rows is NULL. */
 struct backend_append {
     struct backend_cache cache;
     const float *dev_k_rows;
