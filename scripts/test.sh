@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Every check of the project, each timed, with a summary at the end; .ci/run calls this.
+#   scripts/test.sh           all steps
+#   scripts/test.sh STEP...   some of them: format scripts release asan fuzz aarch64 tidy
+# Exit code 0 if nothing failed. FUZZ_SECONDS (30) is how long each fuzz target runs.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+all_steps=(format scripts release asan fuzz aarch64 tidy)
+fuzz_seconds=${FUZZ_SECONDS:-30}
+jobs=$(nproc)
+logs=build-logs
+passed=0 failed=0 skipped=0
+summary=()
+
+# note OUTCOME NAME SECONDS REMARK
+note() {
+    summary+=("$(printf '%-8s %-26s %4d s  %s' "$@")")
+}
+
+# step NAME COMMAND...: one check; its output is shown if it fails.
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    printf '== %s\n' "$name"
+    if "$@" >"$logs/$name.log" 2>&1; then
+        passed=$((passed + 1))
+        note passed "$name" $((SECONDS - start)) ''
+        return 0
+    fi
+    failed=$((failed + 1))
+    tail -n 60 "$logs/$name.log"
+    note FAILED "$name" $((SECONDS - start)) "$logs/$name.log"
+    return 1
+}
+
+skip() { # NAME REASON
+    skipped=$((skipped + 1))
+    printf '== %s: skipped: %s\n' "$1" "$2"
+    note skipped "$1" 0 "$2"
+}
+
+# tests PRESET: runs ctest and counts its tests one by one.
+tests() {
+    local name=$1-tests start=$SECONDS junit=$PWD/$logs/$1.xml code head total bad idle
+    printf '== %s\n' "$name"
+    rm -f "$junit"
+    ctest --preset "$1" --parallel "$jobs" --output-junit "$junit"
+    code=$?
+    head=$(grep -m1 -A8 '<testsuite' "$junit" 2>/dev/null | tr '\n\t' '  ')
+    attribute() { printf '%s' "$head" | sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p"; }
+    total=$(attribute tests) bad=$(attribute failures) idle=$(attribute skipped)
+    if [ -z "$total" ] || { [ $code -ne 0 ] && [ "$bad" -eq 0 ]; }; then
+        failed=$((failed + 1))
+        note FAILED "$name" $((SECONDS - start)) "ctest did not run through (exit code $code)"
+        return 1
+    fi
+    passed=$((passed + total - bad - idle)) failed=$((failed + bad)) skipped=$((skipped + idle))
+    note "$([ "$bad" -eq 0 ] && echo passed || echo FAILED)" "$name" $((SECONDS - start)) \
+        "$total tests, $bad failed, $idle skipped"
+}
+
+build() { # PRESET [CMAKE OPTIONS]
+    cmake --preset "$@" && cmake --build --preset "$1" --parallel "$jobs" -- -k 0
+}
+
+check_format() {
+    find layouts kernels host tests \( -name '*.c' -o -name '*.h' \) -print0 |
+        xargs -0 clang-format --dry-run -Werror
+}
+
+step_format() {
+    # Other versions lay some lines out differently.
+    case "$(clang-format --version 2>&1)" in
+    *'version 14.'*) step clang-format check_format ;;
+    *) skip clang-format 'the layout is that of clang-format 14' ;;
+    esac
+}
+
+step_scripts() {
+    if command -v shellcheck >/dev/null; then
+        step shellcheck find scripts tests .ci \( -name '*.sh' -o -path .ci/run \) \
+            -exec shellcheck -e SC2317 {} +
+    else
+        skip shellcheck 'not installed'
+    fi
+}
+
+step_release() { step release-build build release -DKVGAUGE_TESTS=ON && tests release; }
+step_asan() { step asan-build build asan && tests asan; }
+step_tidy() { step tidy-build build tidy; }
+
+step_fuzz() {
+    command -v clang >/dev/null || { skip fuzz 'no clang here'; return; }
+    step fuzz-build build fuzz || return
+    local target name corpus found=0
+    for target in build-fuzz/tests/fuzz/fuzz_*; do
+        if [ ! -f "$target" ] || [ ! -x "$target" ]; then
+            continue
+        fi
+        found=1
+        name=$(basename "$target")
+        # What is found goes to the first folder; the committed corpus is only read.
+        corpus=("build-fuzz/corpus/$name")
+        [ ! -d "tests/fuzz/corpus/$name" ] || corpus+=("tests/fuzz/corpus/$name")
+        mkdir -p "${corpus[0]}"
+        step "$name" "$target" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 \
+            -artifact_prefix="build-fuzz/$name-" -print_final_stats=1 "${corpus[@]}"
+    done
+    [ $found -eq 1 ] || step fuzz-targets false
+}
+
+step_aarch64() {
+    if [ "$(uname -m)" = aarch64 ]; then
+        skip aarch64 'this is aarch64: the release and asan steps have tested it'
+        return
+    fi
+    step aarch64-packages scripts/cross_packages.sh && step aarch64-build build aarch64 &&
+        tests aarch64
+}
+
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=("${all_steps[@]}")
+for name in "${steps[@]}"; do
+    declare -F "step_$name" >/dev/null || {
+        printf 'test.sh: no step %s; steps: %s\n' "$name" "${all_steps[*]}" >&2
+        exit 2
+    }
+done
+mkdir -p "$logs"
+scripts/setup.sh test || exit
+for name in "${steps[@]}"; do
+    "step_$name"
+done
+
+printf '\n'
+printf '%s\n' "${summary[@]}"
+printf '%d s in all\n' $SECONDS
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]
