@@ -192,7 +192,9 @@ void model_group_words(const struct model_group *group, char *out, uint32_t out_
     case MODEL_FULL:
     case MODEL_WINDOW: {
         char dims[32], window[32] = "";
-        if (group->k_dim == group->v_dim)
+        if (group->v_dim == 0)
+            (void)snprintf(dims, sizeof dims, "%u K=V", group->k_dim);
+        else if (group->k_dim == group->v_dim)
             (void)snprintf(dims, sizeof dims, "%u", group->k_dim);
         else
             (void)snprintf(dims, sizeof dims, "%u/%u", group->k_dim, group->v_dim);

@@ -254,13 +254,16 @@ static void test_pages_that_are_refused(void **state) {
 
 static void test_groups_in_words(void **state) {
     (void)state;
+    struct model_group one_row = window;
+    one_row.v_dim = 0;
     const struct {
         struct model_group group;
         const char *words;
     } cases[] = {
-        {full, "4 full 8x192/128"},  {window, "4 window 8x64 of 128"},
-        {latent, "4 latent 512+64"}, {compressed, "4 compressed 512 per 4"},
-        {keys, "4 index 128 per 4"}, {recurrent, "4 state mamba2 64x64x128"},
+        {one_row, "4 window 8x64 K=V of 128"},   {full, "4 full 8x192/128"},
+        {window, "4 window 8x64 of 128"},        {latent, "4 latent 512+64"},
+        {compressed, "4 compressed 512 per 4"},  {keys, "4 index 128 per 4"},
+        {recurrent, "4 state mamba2 64x64x128"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[64], cut[8];
