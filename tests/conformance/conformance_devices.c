@@ -1,0 +1,45 @@
+#include "conformance_devices.h"
+
+#include <stdio.h>
+
+struct conformance_device conformance_devices[CONFORMANCE_MAX_DEVICES];
+size_t conformance_devices_count;
+
+int conformance_devices_open(void **state) {
+    (void)state;
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+        struct status_text text = {{0}};
+        struct backend_device *device;
+        if ((*ops)->open(&(struct backend_options){0}, &device, &text) != STATUS_OK) {
+            (void)printf("skipped: backend %s: %s\n", (*ops)->name, text.line);
+            continue;
+        }
+        if (conformance_devices_count == CONFORMANCE_MAX_DEVICES)
+            return -1;
+        conformance_devices[conformance_devices_count++] =
+            (struct conformance_device){*ops, device};
+    }
+    return conformance_devices_count > 0 ? 0 : -1;
+}
+
+int conformance_devices_close(void **state) {
+    (void)state;
+    for (size_t b = 0; b < conformance_devices_count; b++)
+        conformance_devices[b].ops->close(conformance_devices[b].device);
+    return 0;
+}
+
+struct conformance_case conformance_plain(enum format_id format, uint32_t k_dim, uint32_t v_dim,
+                                          bool latent) {
+    return (struct conformance_case){.k_format = format,
+                                     .v_format = format,
+                                     .k_dim = k_dim,
+                                     .v_dim = v_dim,
+                                     .v_in_k = latent,
+                                     .kv_heads = latent ? 1 : 2,
+                                     .group_size = latent ? 16 : 4,
+                                     .page_tokens = 16,
+                                     .lengths = CONFORMANCE_RAGGED,
+                                     .tile_tokens = 64,
+                                     .workers = 3};
+}

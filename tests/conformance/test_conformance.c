@@ -1,0 +1,235 @@
+/* Every backend that opens, every kernel it lists: formats x head dims exhaustively, everything
+ * else by pairwise covering. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "conformance_devices.h"
+#include "pairwise.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum { MAX_ROWS = 1000 };
+
+static size_t case_step = 1; /* 1: every case; KVGAUGE_CONFORMANCE=small: every fifth */
+
+static const struct geometry {
+    uint32_t k_dim, v_dim;
+    bool latent;
+} geometries[] = {
+    {64, 64, false},   {80, 80, false},   {96, 96, false},   {128, 128, false},
+    {192, 128, false}, {256, 256, false}, {512, 512, false}, {100, 36, false},
+    {576, 512, true},  {320, 256, true},  {512, 512, true},
+};
+static const uint32_t groups[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 64, 128};
+static const uint32_t pages[] = {1, 2, 3, 16, 17, 64, 544};
+static const uint32_t heads[] = {1, 2, 5};
+static const uint32_t workers[] = {1, 2, 3, 8, 61};
+static const uint32_t tiles[] = {16, 64};
+static const struct window {
+    uint64_t tokens;
+    bool ring;
+} windows[] = {{0, false}, {1, true}, {7, true}, {128, true}, {1, false}, {7, false}, {128, false}};
+enum { LARGEST_GQA_GROUP = 16 };
+
+/* What became of the cases of one kernel. */
+struct tally {
+    unsigned run, wrong, refused, not_storable;
+};
+
+static void run_case(const struct conformance_device *on, const char *kernel,
+                     const struct conformance_case *which, struct tally *tally) {
+    char words[256];
+    struct status_text text = {{0}};
+    if (!format_fits(which->k_format, which->k_dim) ||
+        !format_fits(which->v_format, which->v_dim)) {
+        struct conformance_world world;
+        assert_int_equal(conformance_create(on->ops, on->device, which, &world, &text),
+                         STATUS_REFUSED);
+        conformance_destroy(&world);
+        tally->not_storable++;
+        return;
+    }
+    const enum status status = conformance_run(on->ops, on->device, kernel, which, &text);
+    conformance_describe(which, words, sizeof words);
+    if (status == STATUS_REFUSED) {
+        tally->refused++;
+        print_message("skipped: %s %s, %s: %s\n", on->ops->name, kernel, words, text.line);
+        return;
+    }
+    tally->run++;
+    if (status != STATUS_OK) {
+        tally->wrong++;
+        print_error("%s %s, %s: %s: %s\n", on->ops->name, kernel, words, status_name(status),
+                    text.line);
+    }
+}
+
+static void conclude(const char *what, const struct conformance_device *on, const char *kernel,
+                     const struct tally *tally) {
+    print_message("%s, %s %s: %u cases run, %u skipped as refused, %u that the format cannot "
+                  "hold\n",
+                  what, on->ops->name, kernel, tally->run, tally->refused, tally->not_storable);
+    assert_int_equal(tally->wrong, 0);
+    assert_true(tally->run > 0 || tally->refused > 0);
+}
+
+static void test_formats_and_dims(void **state) {
+    (void)state;
+    for (size_t b = 0; b < conformance_devices_count; b++) {
+        for (const char *const *kernel = conformance_devices[b].ops->kernels; *kernel != NULL;
+             kernel++) {
+            struct tally tally = {0};
+            for (int format = 0; format < FORMAT_COUNT; format++) {
+                for (size_t g = (size_t)format % case_step; g < COUNT(geometries); g += case_step) {
+                    const struct conformance_case which =
+                        conformance_plain((enum format_id)format, geometries[g].k_dim,
+                                          geometries[g].v_dim, geometries[g].latent);
+                    run_case(&conformance_devices[b], *kernel, &which, &tally);
+                }
+            }
+            conclude("formats x head dims", &conformance_devices[b], *kernel, &tally);
+        }
+    }
+}
+
+enum axis {
+    AXIS_K_FORMAT,
+    AXIS_V_FORMAT,
+    AXIS_GEOMETRY,
+    AXIS_GROUP,
+    AXIS_PAGE,
+    AXIS_LENGTHS,
+    AXIS_WINDOW,
+    AXIS_SINKS,
+    AXIS_WORKERS,
+    AXIS_TILE,
+    AXIS_SHARE,
+    AXIS_HEADS,
+    AXIS_DATA,
+    AXIS_AMAX,
+    AXIS_COUNT
+};
+
+static bool format_and_dim_meet(uint32_t format, uint32_t dim) {
+    return format == PAIRWISE_ANY || format_fits((enum format_id)format, dim);
+}
+
+static bool case_is_possible(const uint32_t *v) {
+    const bool decided = v[AXIS_GEOMETRY] != PAIRWISE_ANY;
+    const bool latent = decided && geometries[v[AXIS_GEOMETRY]].latent;
+    if (decided && (!format_and_dim_meet(v[AXIS_K_FORMAT], geometries[v[AXIS_GEOMETRY]].k_dim) ||
+                    !format_and_dim_meet(v[AXIS_V_FORMAT], geometries[v[AXIS_GEOMETRY]].v_dim)))
+        return false;
+    /* a latent is one row, so it has one format and no heads */
+    if (latent && v[AXIS_K_FORMAT] != PAIRWISE_ANY && v[AXIS_V_FORMAT] != PAIRWISE_ANY &&
+        v[AXIS_K_FORMAT] != v[AXIS_V_FORMAT])
+        return false;
+    if (latent && v[AXIS_HEADS] != PAIRWISE_ANY && heads[v[AXIS_HEADS]] != 1)
+        return false;
+    const bool large_group =
+        v[AXIS_GROUP] != PAIRWISE_ANY && groups[v[AXIS_GROUP]] > LARGEST_GQA_GROUP;
+    if (large_group &&
+        ((decided && !latent) || (v[AXIS_HEADS] != PAIRWISE_ANY && heads[v[AXIS_HEADS]] != 1) ||
+         (v[AXIS_K_FORMAT] != PAIRWISE_ANY && v[AXIS_V_FORMAT] != PAIRWISE_ANY &&
+          v[AXIS_K_FORMAT] != v[AXIS_V_FORMAT])))
+        return false;
+    /* pages that are recycled are not shared */
+    return v[AXIS_SHARE] != 1 || v[AXIS_WINDOW] == PAIRWISE_ANY || !windows[v[AXIS_WINDOW]].ring;
+}
+
+static const struct pairwise axes = {
+    .axis_count = AXIS_COUNT,
+    .axis_sizes = {[AXIS_K_FORMAT] = FORMAT_COUNT,
+                   [AXIS_V_FORMAT] = FORMAT_COUNT,
+                   [AXIS_GEOMETRY] = COUNT(geometries),
+                   [AXIS_GROUP] = COUNT(groups),
+                   [AXIS_PAGE] = COUNT(pages),
+                   [AXIS_LENGTHS] = CONFORMANCE_LENGTHS_COUNT,
+                   [AXIS_WINDOW] = COUNT(windows),
+                   [AXIS_SINKS] = 2,
+                   [AXIS_WORKERS] = COUNT(workers),
+                   [AXIS_TILE] = COUNT(tiles),
+                   [AXIS_SHARE] = 2,
+                   [AXIS_HEADS] = COUNT(heads),
+                   [AXIS_DATA] = OPTIONS_DATA_SINK + 1,
+                   [AXIS_AMAX] = 2},
+    .allowed = case_is_possible,
+};
+
+static struct conformance_case case_of(const uint32_t *v) {
+    const struct geometry *geometry = &geometries[v[AXIS_GEOMETRY]];
+    return (struct conformance_case){.k_format = (enum format_id)v[AXIS_K_FORMAT],
+                                     .v_format = (enum format_id)v[AXIS_V_FORMAT],
+                                     .k_dim = geometry->k_dim,
+                                     .v_dim = geometry->v_dim,
+                                     .v_in_k = geometry->latent,
+                                     .kv_heads = heads[v[AXIS_HEADS]],
+                                     .group_size = groups[v[AXIS_GROUP]],
+                                     .page_tokens = pages[v[AXIS_PAGE]],
+                                     .lengths = (enum conformance_lengths)v[AXIS_LENGTHS],
+                                     .window_tokens = windows[v[AXIS_WINDOW]].tokens,
+                                     .ring = windows[v[AXIS_WINDOW]].ring,
+                                     .share_prefix = v[AXIS_SHARE] == 1,
+                                     .sinks = v[AXIS_SINKS] == 1,
+                                     .scale_amax = v[AXIS_AMAX] == 1,
+                                     .data = (enum options_data)v[AXIS_DATA],
+                                     .tile_tokens = tiles[v[AXIS_TILE]],
+                                     .workers = workers[v[AXIS_WORKERS]]};
+}
+
+static void test_pairwise(void **state) {
+    (void)state;
+    uint32_t *rows = malloc(MAX_ROWS * AXIS_COUNT * sizeof *rows);
+    assert_non_null(rows);
+    const size_t count = pairwise_generate(&axes, 2026, rows, MAX_ROWS);
+    assert_true(count > 0);
+    assert_int_equal(pairwise_missing(&axes, rows, count), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_true(case_is_possible(rows + i * AXIS_COUNT));
+    for (size_t b = 0; b < conformance_devices_count; b++) {
+        for (const char *const *kernel = conformance_devices[b].ops->kernels; *kernel != NULL;
+             kernel++) {
+            struct tally tally = {0};
+            for (size_t i = 0; i < count; i += case_step) {
+                const struct conformance_case which = case_of(rows + i * AXIS_COUNT);
+                run_case(&conformance_devices[b], *kernel, &which, &tally);
+            }
+            conclude("pairwise", &conformance_devices[b], *kernel, &tally);
+        }
+    }
+    free(rows);
+}
+
+/* The covering itself: nothing missing without rules, and a left-out row is missed. */
+static void test_pairwise_covers(void **state) {
+    (void)state;
+    const struct pairwise free_axes = {.axis_count = 5, .axis_sizes = {4, 3, 3, 2, 5}};
+    uint32_t rows[5 * 60];
+    const size_t count = pairwise_generate(&free_axes, 1, rows, 60);
+    assert_in_range(count, 20, 40);
+    assert_int_equal(pairwise_missing(&free_axes, rows, count), 0);
+    assert_true(pairwise_missing(&free_axes, rows, count - 1) > 0);
+    assert_int_equal(pairwise_generate(&free_axes, 1, rows, 5), 0);
+}
+
+int main(void) {
+    const char *size = getenv("KVGAUGE_CONFORMANCE");
+    if (size != NULL && strcmp(size, "small") == 0) {
+        case_step = 5;
+        (void)printf("KVGAUGE_CONFORMANCE=small: every %zuth case\n", case_step);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formats_and_dims),
+        cmocka_unit_test(test_pairwise_covers),
+        cmocka_unit_test(test_pairwise),
+    };
+    return cmocka_run_group_tests(tests, conformance_devices_open, conformance_devices_close);
+}
