@@ -1,3 +1,4 @@
+/* Opens one device of every backend, once per program. */
 #include "conformance_devices.h"
 
 #include <stdio.h>

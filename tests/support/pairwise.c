@@ -1,3 +1,4 @@
+/* Greedy covering: each open pair gets a row, which then takes whatever else is open. */
 #include "pairwise.h"
 
 #include <stdlib.h>
