@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # alloc_fail.sh PRELOAD PROGRAM ARGS...: runs the program with its 1st, 2nd, 3rd ... allocation failing,
-# until one run has fewer allocations than that; once with only that one failing, once with all
-# after it too. Each run must end by itself with
+# until one run has fewer allocations than that; then, of every fifth, with all later ones failing
+# too. Each run must end by itself with
 #   an exit code other than 0 and a line on stderr, or
 #   exit code 0 and all its rows: where the C library does without (a buffer of stdio), or
 #   exit code 0 and a row that names the failure (status out_of_memory).
@@ -26,7 +26,7 @@ complain() {
 }
 
 for sticky in "" 1; do
-    for ((nth = 1; nth <= most; nth++)); do
+    for ((nth = 1; nth <= most; nth += ${sticky:+4} + 1)); do
         rm -f "$work/report"
         # env inside timeout: the preload is for the program alone.
         timeout 60 env ALLOC_FAIL_NTH=$nth ALLOC_FAIL_STICKY=$sticky \
@@ -55,6 +55,6 @@ for sticky in "" 1; do
         printf 'more than %d allocations: not all of them were tried\n' $most
         exit 1
     fi
-    printf '%d allocations failed%s\n' $((nth - 1)) "${sticky:+, and all later ones with each}"
+    printf 'failed, one at a time%s: %d allocations\n' "${sticky:+, and all later ones}" $((nth - 1))
 done
 [ $wrong -eq 0 ]
