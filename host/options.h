@@ -28,12 +28,17 @@ struct options_format {
     bool is_auto; /* resolve from the model's config */
     enum format_id k_format;
     enum format_id v_format;
-    enum record_id record;    /* RECORD_COUNT: none */
-    char name[40];            /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656" */
+    enum record_id record; /* RECORD_COUNT: none */
+    char name[40];         /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656" */
 };
 
 enum options_lengths { OPTIONS_LENGTHS_EQUAL, OPTIONS_LENGTHS_MIXED, OPTIONS_LENGTHS_FILE };
-enum options_data { OPTIONS_DATA_NORMAL, OPTIONS_DATA_BIAS, OPTIONS_DATA_OUTLIER, OPTIONS_DATA_SINK };
+enum options_data {
+    OPTIONS_DATA_NORMAL,
+    OPTIONS_DATA_BIAS,
+    OPTIONS_DATA_OUTLIER,
+    OPTIONS_DATA_SINK
+};
 
 struct options {
     enum options_command command;

@@ -74,8 +74,7 @@ uint32_t pool_group_count(const struct pool *pool);
 const struct model_group *pool_group(const struct pool *pool, uint32_t group);
 const struct page_layout *pool_group_page(const struct pool *pool, uint32_t group);
 /* The cache of one layer (0 <= layer < group's layers). */
-void pool_cache(const struct pool *pool, uint32_t group, uint32_t layer,
-                struct backend_cache *out);
+void pool_cache(const struct pool *pool, uint32_t group, uint32_t layer, struct backend_cache *out);
 /* The rows appended to one layer; a layer uses bank rows starting at its own offset: token t of
  * sequence s is bank row (pool_first_row(...) + t) % rows. */
 const struct generate_bank *pool_bank(const struct pool *pool, uint32_t group);

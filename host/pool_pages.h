@@ -13,13 +13,13 @@ struct pool_pages {
     uint32_t page_tokens;
     uint64_t window_tokens; /* 0: everything is kept */
     uint32_t seqs;
-    uint32_t columns;        /* page table columns per sequence; a ring when there is a window */
-    uint32_t page_count;     /* pages in all, used or free */
+    uint32_t columns;    /* page table columns per sequence; a ring when there is a window */
+    uint32_t page_count; /* pages in all, used or free */
     uint32_t free_count;
-    int32_t *free_ids;       /* a stack of [page_count]; the top free_count are free */
-    uint32_t *references;    /* [page_count] how many table entries point at a page */
-    int32_t *table;          /* [seqs][columns], -1: none */
-    uint64_t *lengths;       /* [seqs] tokens appended so far */
+    int32_t *free_ids;    /* a stack of [page_count]; the top free_count are free */
+    uint32_t *references; /* [page_count] how many table entries point at a page */
+    int32_t *table;       /* [seqs][columns], -1: none */
+    uint64_t *lengths;    /* [seqs] tokens appended so far */
 };
 
 /* The pages a sequence of `tokens` tokens holds at its end, and the most it holds at any time

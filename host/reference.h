@@ -12,8 +12,8 @@
 /* One sequence's view of one group and layer, all in host memory. */
 struct reference_view {
     const struct page_layout *page;
-    const uint8_t *pages;        /* page p at pages + p * page->stride_bytes */
-    const int32_t *page_table;   /* the sequence's own columns */
+    const uint8_t *pages;      /* page p at pages + p * page->stride_bytes */
+    const int32_t *page_table; /* the sequence's own columns */
     uint32_t page_table_columns;
     float k_tensor_scale;
     float v_tensor_scale;

@@ -61,8 +61,9 @@ struct page_place {
 #if defined(__CUDACC__)
 __host__ __device__
 #endif
-static inline struct page_place
-page_locate(const struct page_plane *plane, uint32_t page_tokens, uint32_t head, uint32_t token) {
+    static inline struct page_place
+    page_locate(const struct page_plane *plane, uint32_t page_tokens, uint32_t head,
+                uint32_t token) {
     const uint64_t row = (uint64_t)head * page_tokens + token;
     struct page_place place;
     place.payload_bytes = plane->values_offset_bytes + row * plane->row_payload_bytes;
