@@ -12,8 +12,8 @@
 
 #include "pool.h"
 
-enum { MAX_SEQS = 5, POOLS = 150 };
-#define LARGEST_POOL_BYTES ((uint64_t)24 << 20)
+enum { MAX_SEQS = 5, POOLS = 120 };
+#define LARGEST_POOL_BYTES ((uint64_t)6 << 20)
 
 static struct generate_random random_state;
 
