@@ -70,7 +70,7 @@ static void test_known_weights(void **state) {
     struct cache cache;
     make_cache(&cache, 1);
     const struct reference_view view = view_of(&cache);
-    double scratch[2 * DIM + TOKENS], out[DIM];
+    double scratch[2 * DIM + TOKENS + 1], out[DIM];
     /* a query of zeros: the mean of V */
     float query[DIM] = {0};
     reference_attend(&view, 1, query, 0.5f, NULL, 0, TOKENS, scratch, out);
@@ -99,7 +99,7 @@ static void test_extremes(void **state) {
     struct cache cache;
     make_cache(&cache, 32768);
     const struct reference_view view = view_of(&cache);
-    double scratch[2 * DIM + TOKENS], out[DIM];
+    double scratch[2 * DIM + TOKENS + 1], out[DIM];
     float query[DIM] = {0};
     query[6] = 100;
     reference_attend(&view, 0, query, 1, NULL, 0, TOKENS, scratch, out);
@@ -127,7 +127,7 @@ static void test_exact_rows(void **state) {
     (void)state;
     struct cache cache;
     make_cache(&cache, 1);
-    double scratch[2 * DIM + TOKENS], out[DIM];
+    double scratch[2 * DIM + TOKENS + 1], out[DIM];
     float query[DIM] = {0};
     query[7] = 3;
     for (uint32_t i = 0; i < TOKENS * HEADS * DIM; i++)
