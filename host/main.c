@@ -1,4 +1,5 @@
 /* Parse, dispatch, exit code. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,13 +10,21 @@
 #include "session.h"
 #include "version_info.h"
 
+/* What was printed has arrived, or the exit code that says it has not. */
+static int flush_output(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    (void)fprintf(stderr, "kvgauge: writing to the standard output failed: %s\n", strerror(errno));
+    return 2;
+}
+
 static int print_version(void) {
     (void)printf("kvgauge %s%s%s\nbackends:", KVGAUGE_VERSION,
                  KVGAUGE_GIT[0] != '\0' ? " git " : "", KVGAUGE_GIT);
     for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++)
         (void)printf(" %s", (*ops)->name);
     (void)printf("\nCUDA targets: none built in\n");
-    return fflush(stdout) == 0 ? 0 : 2;
+    return flush_output();
 }
 
 static int dispatch(const struct options *options, int argc, char *const *argv) {
@@ -45,7 +54,7 @@ int main(int argc, char **argv) {
         return print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(0, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
+        return flush_output();
     }
     struct options options;
     struct status_text text = {""};
@@ -56,7 +65,7 @@ int main(int argc, char **argv) {
         code = session_exit_code(status);
     } else if (options.help) {
         options_print_help(options.command, stdout);
-        code = fflush(stdout) == 0 ? 0 : 2;
+        code = flush_output();
     } else {
         code = dispatch(&options, argc, argv);
     }

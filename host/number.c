@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brief.h"
 #include "checked.h"
 
 #define NUMBER_LARGEST ((uint64_t)1 << 62)
@@ -59,10 +60,11 @@ static enum parsed parse_exact(const char *text, const struct unit *units, bool 
             continue;
         }
         any = true;
+        /* A fraction of more digits than 64 bits hold is no whole number of anything. */
         if (!checked_multiply(digits, 10, &digits) ||
             !checked_add(digits, (uint64_t)(*at - '0'), &digits) ||
             (point && !checked_multiply(divisor, 10, &divisor)))
-            return PARSED_TOO_LARGE;
+            return point ? PARSED_FRACTION : PARSED_TOO_LARGE;
     }
     if (!any)
         return PARSED_NOT_A_NUMBER;
@@ -86,8 +88,9 @@ static enum parsed parse_exact(const char *text, const struct unit *units, bool 
 
 static enum status complain(const char *option, const char *text, const char *allowed,
                             struct status_text *message) {
-    return status_set(message, STATUS_BAD_INPUT, "%s %s: %s", option,
-                      text[0] == '\0' ? "(empty)" : text, allowed);
+    char shown[BRIEF_BYTES];
+    return status_set(message, STATUS_BAD_INPUT, "%s %s: %s", option, brief_text(text, shown),
+                      allowed);
 }
 
 enum status number_parse_tokens(const char *option, const char *text, uint64_t *out,
@@ -123,11 +126,10 @@ enum status number_parse_count(const char *option, const char *text, uint64_t mi
         *out = value;
         return STATUS_OK;
     }
-    return status_set(message, STATUS_BAD_INPUT,
-                      "%s %s: a whole number from %llu to %llu is "
-                      "expected",
-                      option, text[0] == '\0' ? "(empty)" : text, (unsigned long long)minimum,
-                      (unsigned long long)maximum);
+    char allowed[96];
+    (void)snprintf(allowed, sizeof allowed, "a whole number from %llu to %llu is expected",
+                   (unsigned long long)minimum, (unsigned long long)maximum);
+    return complain(option, text, allowed, message);
 }
 
 enum status number_parse_bytes(const char *option, const char *text, uint64_t *out,
@@ -141,7 +143,10 @@ enum status number_parse_bytes(const char *option, const char *text, uint64_t *o
         const double value = strtod(text, &end);
         const struct unit *unit = find_unit(byte_units, end, false);
         if (unit != NULL && unit->factor > 1) {
-            *out = (uint64_t)(value * (double)unit->factor);
+            const double bytes = value * (double)unit->factor;
+            if (!(bytes <= (double)NUMBER_LARGEST))
+                return complain(option, text, "too large; at most 2^62 bytes", message);
+            *out = (uint64_t)bytes;
             return STATUS_OK;
         }
         return complain(option, text, "that is not a whole number of bytes", message);
@@ -222,8 +227,7 @@ enum status number_parse_list(const char *option, const char *text, bool tokens,
                             message);
         for (;;) {
             if (*count == capacity)
-                return status_set(message, STATUS_BAD_INPUT, "%s %s: more than %zu values", option,
-                                  text, capacity);
+                return complain(option, text, "too many values in all; use fewer", message);
             out[(*count)++] = value;
             const bool fits = operation == '+' ? checked_add(value, step, &value)
                                                : checked_multiply(value, step, &value);

@@ -10,6 +10,7 @@
 
 #include "format.h"
 #include "formula.h"
+#include "model.h"
 #include "status.h"
 #include "writer.h"
 
@@ -26,10 +27,11 @@ enum { OPTIONS_MAX_LIST = 64 };
 /* One entry of --kv-format. */
 struct options_format {
     bool is_auto; /* resolve from the model's config */
+    bool is_bare; /* fp8, fp8_ds_mla, nvfp4_ds_mla: the record, if any, follows from the model */
     enum format_id k_format;
     enum format_id v_format;
     enum record_id record; /* RECORD_COUNT: none */
-    char name[40];         /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656" */
+    char name[40];         /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656", "auto" */
 };
 
 enum options_lengths { OPTIONS_LENGTHS_EQUAL, OPTIONS_LENGTHS_MIXED, OPTIONS_LENGTHS_FILE };
@@ -105,9 +107,16 @@ void options_free(struct options *options);
 /* --help of one command (0: the overview). */
 void options_print_help(enum options_command command, FILE *stream);
 
-/* Parses one --kv-format entry ("q8_0/q4_0"). */
-enum status options_parse_format(const char *text, struct options_format *out,
+/* Parses one entry of a list of formats ("q8_0/q4_0"); `option` names the option in messages. */
+enum status options_parse_format(const char *option, const char *text, struct options_format *out,
                                  struct status_text *message);
+
+/* The format of one model. auto is `auto_format`. A bare record name is the record of that name
+ * whose values are those of the model's latents or entries; fp8 is fp8_ds_mla's for a model of
+ * compressed entries (DeepSeek-V4), fp8_e4m3 for any other. A record that fits nowhere stays, for
+ * the formula to refuse by name. */
+void options_format_resolve(const struct options_format *asked, const struct model *model,
+                            enum format_id auto_format, struct options_format *out);
 
 const char *options_data_name(enum options_data data);
 

@@ -1,4 +1,5 @@
-/* The rows of options.def as a table, and the commands they belong to. */
+/* The rows of options.def as tables, and the commands they belong to. Private to host/options*.c.
+ */
 #ifndef OPTIONS_LIST_H
 #define OPTIONS_LIST_H
 
@@ -22,6 +23,15 @@ enum options_list_index {
     OPTIONS_LIST_COUNT
 };
 enum { OPTIONS_COMMAND_COUNT = 5 };
+
+/* Reads `text`, the value of `option` ("--name"), into `options`. Switches get NULL. */
+typedef enum status options_parser(struct options *options, const char *option, const char *text,
+                                   struct status_text *message);
+extern options_parser *const options_parsers[OPTIONS_LIST_COUNT];
+
+/* Adds a comma separated list of formats; what is listed already is not added again. */
+enum status options_add_formats(struct options *options, const char *option, const char *text,
+                                struct status_text *message);
 
 extern const struct options_row options_list[OPTIONS_LIST_COUNT];
 

@@ -278,12 +278,7 @@ void run_case_list_destroy(struct run_case_list *list) {
 struct formula_storage run_case_storage(const struct run_case *one,
                                         const struct options_format *format,
                                         struct options_format *resolved) {
-    *resolved = *format;
-    if (format->is_auto) {
-        resolved->is_auto = false;
-        resolved->k_format = resolved->v_format = one->auto_format;
-        resolved->record = RECORD_COUNT;
-    }
+    options_format_resolve(format, &one->model, one->auto_format, resolved);
     return (struct formula_storage){
         .k_format = resolved->k_format,
         .v_format = resolved->v_format,
