@@ -199,6 +199,7 @@ int command_run(const struct options *options, int argc, char *const *argv) {
     }
     if (status == STATUS_OK)
         status = session_open(options, &session, &text);
+    interrupt_install();
     if (status == STATUS_OK)
         status = find_cache(&session, &text);
     if (status == STATUS_OK) {
@@ -215,7 +216,6 @@ int command_run(const struct options *options, int argc, char *const *argv) {
         if (gmtime_r(&now, &utc) != NULL)
             (void)strftime(run.shared.time_utc, sizeof run.shared.time_utc, "%Y-%m-%dT%H:%M:%SZ",
                            &utc);
-        interrupt_install();
         status = run_all(options, &session, &cases, &run, &text);
     }
     if (status != STATUS_OK)

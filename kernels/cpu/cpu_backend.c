@@ -38,16 +38,18 @@ static enum status memory_allocate(struct backend_device *device, uint64_t bytes
     (void)device;
     *out = (struct backend_memory){0};
     void *address = MAP_FAILED;
+    errno = ENOMEM; /* what a size no mapping can have amounts to */
     if (bytes > 0 && bytes < SIZE_MAX / 2)
         address =
             mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED) {
+        const char *why = bytes == 0 ? "empty request" : strerror(errno);
         struct backend_facts facts;
         cpu_facts(device, &facts);
         return status_set(text, STATUS_OUT_OF_MEMORY,
                           "%s: %llu bytes were asked and %llu are there (%s): %s", what,
                           (unsigned long long)bytes, (unsigned long long)facts.memory_free_bytes,
-                          facts.memory_source, bytes == 0 ? "empty request" : strerror(errno));
+                          facts.memory_source, why);
     }
     /* Pages of the pool lie anywhere; with 4 KiB pages of the system every one of them would cost
      * an address translation. Only advice: ignored where it is not supported. */
