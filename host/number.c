@@ -188,7 +188,8 @@ static bool split_range(char *item, char **last, char **step, char *operation) {
     *last = dash + 1;
     *operation = 'x';
     *step = NULL;
-    char *by = strpbrk(*last, "x*+");
+    /* The x of max is no operation. */
+    char *by = strpbrk(*last + (strncmp(*last, "max", 3) == 0 ? 3 : 0), "x*+");
     if (by != NULL) {
         *operation = *by == '*' ? 'x' : *by;
         *by = '\0';
