@@ -166,7 +166,7 @@ static enum status run_all(const struct options *options, struct session *sessio
     uint64_t rows = 0;
     for (size_t i = 0; i < cases->count; i++)
         rows += cases->cases[i].options->format_count;
-    progress_start(rows);
+    progress_start(4 * rows);
     struct runner runner = {
         .ops = session->ops, .device = session->device, .options = options, .run = &run->shared};
     for (size_t i = 0; i < cases->count && status == STATUS_OK; i++)

@@ -39,7 +39,7 @@ static void say(const struct work *work, const struct entry *entry, const char *
     char line[256];
     (void)snprintf(line, sizeof line, "%s %s: %s", work->one->model.name,
                    entry->result.format->name, what);
-    progress_show(work->runner->rows_done, line);
+    progress_show(work->runner->quarters_done, line);
 }
 
 /* Sizes of every format, so that batches can be cut; refusals become rows here. */
@@ -95,10 +95,12 @@ static void build(struct work *work, struct entry *entry) {
         result->workspace_bytes = step_workspace_bytes(entry->step);
         result->read_bytes = step_read_bytes(entry->step);
         result->written_bytes = step_written_bytes(entry->step);
+        runner->quarters_done += entry->done ? 0 : 1;
         say(work, entry, "verifying");
         status = verify_pool(runner->ops, runner->device, entry->pool, entry->step, request.seed,
                              RUNNER_VERIFY_VALUES, &result->verify, &why);
         result->has_verify = status == STATUS_OK || status == STATUS_WRONG;
+        runner->quarters_done += entry->done ? 0 : 1;
     }
     if (status != STATUS_OK) {
         fail(entry, status, &why);
@@ -218,7 +220,7 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
         entry->done = true;
         progress_clear();
         status = row(context, &entry->result, text);
-        work->runner->rows_done++;
+        work->runner->quarters_done += 2;
     }
     return status;
 }
@@ -252,7 +254,7 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
             work.entries[i].done = true;
             progress_clear();
             status = row(context, &work.entries[i].result, text);
-            runner->rows_done++;
+            runner->quarters_done += 4;
         }
     while (status == STATUS_OK && cut_batch(&work) > 0) {
         status = run_batch(&work, row, context, text);

@@ -13,7 +13,7 @@ struct runner {
     struct backend_device *device;
     const struct options *options; /* the command line: kernel, budget, weights */
     const struct result_run *run;
-    uint64_t rows_done; /* for the progress line */
+    uint64_t quarters_done; /* of rows, for the progress line: filled, verified, measured, given */
 };
 
 /* Called once per finished row, in the order of the case's formats within each batch. */
