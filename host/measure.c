@@ -51,11 +51,12 @@ enum status measure_summarise(const uint64_t *values, uint64_t count, struct wri
     return STATUS_OK;
 }
 
-enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
-                           const void *dev_from, uint64_t bytes, double *gb_per_s,
-                           struct status_text *text) {
+/* `reads` streaming reads of the same bytes in one timed window. */
+static enum status stream_times(const struct backend_ops *ops, struct backend_device *device,
+                                const void *dev_from, uint64_t bytes, uint64_t reads,
+                                double *gb_per_s, struct status_text *text) {
     enum status status = ops->mark(device, MEASURE_MARK_START, text);
-    if (status == STATUS_OK)
+    for (uint64_t read = 0; read < reads && status == STATUS_OK; read++)
         status = ops->stream_read(device, dev_from, bytes, text);
     if (status == STATUS_OK)
         status = ops->mark(device, MEASURE_MARK_END, text);
@@ -64,8 +65,14 @@ enum status measure_stream(const struct backend_ops *ops, struct backend_device 
     if (status != STATUS_OK)
         return status;
     const uint64_t ns = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
-    *gb_per_s = (double)bytes / (double)(ns == 0 ? 1 : ns);
+    *gb_per_s = (double)bytes * (double)reads / (double)(ns == 0 ? 1 : ns);
     return STATUS_OK;
+}
+
+enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
+                           const void *dev_from, uint64_t bytes, double *gb_per_s,
+                           struct status_text *text) {
+    return stream_times(ops, device, dev_from, bytes, 1, gb_per_s, text);
 }
 
 /* Canary speeds, kept as kB/s so that the same quantiles serve. */
@@ -210,25 +217,6 @@ void measure_series_free(struct measure_series *series) {
     *series = (struct measure_series){0};
 }
 
-/* Small buffers are read often enough that starting the threads does not count. */
-static enum status read_repeatedly(const struct backend_ops *ops, struct backend_device *device,
-                                   const void *dev_from, uint64_t bytes, double *gb_per_s,
-                                   struct status_text *text) {
-    const uint64_t reads = bytes < MEASURE_CANARY_BYTES / 2 ? MEASURE_CANARY_BYTES / 2 / bytes : 1;
-    enum status status = ops->mark(device, MEASURE_MARK_START, text);
-    for (uint64_t read = 0; read < reads && status == STATUS_OK; read++)
-        status = ops->stream_read(device, dev_from, bytes, text);
-    if (status == STATUS_OK)
-        status = ops->mark(device, MEASURE_MARK_END, text);
-    if (status == STATUS_OK)
-        status = ops->synchronize(device, text);
-    if (status != STATUS_OK)
-        return status;
-    const uint64_t ns = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
-    *gb_per_s = (double)bytes * (double)reads / (double)(ns == 0 ? 1 : ns);
-    return STATUS_OK;
-}
-
 enum status measure_sweep_run(const struct backend_ops *ops, struct backend_device *device,
                               struct measure_sweep *out, struct status_text *text) {
     *out = (struct measure_sweep){0};
@@ -243,11 +231,14 @@ enum status measure_sweep_run(const struct backend_ops *ops, struct backend_devi
     if (status == STATUS_OK)
         status = ops->memory_fill(device, memory.dev_address, 1, largest, text);
     for (uint64_t bytes = (uint64_t)1 << 20; bytes <= largest && status == STATUS_OK; bytes *= 2) {
+        /* Small buffers are read so often that starting the threads does not count. */
+        const uint64_t reads =
+            bytes < MEASURE_CANARY_BYTES / 2 ? MEASURE_CANARY_BYTES / 2 / bytes : 1;
         double best = 0;
         /* The fastest of several windows: a cache that helps at all helps at least once. */
         for (int window = 0; window < 5 && status == STATUS_OK; window++) {
             double gb_per_s = 0;
-            status = read_repeatedly(ops, device, memory.dev_address, bytes, &gb_per_s, text);
+            status = stream_times(ops, device, memory.dev_address, bytes, reads, &gb_per_s, text);
             best = gb_per_s > best ? gb_per_s : best;
         }
         out->bytes[out->count] = bytes;
