@@ -1,7 +1,8 @@
 # Script mode: writes version_info.h, and only when it changes, so that nothing rebuilds for it.
 set(git "")
 find_program(GIT git)
-if(GIT)
+# A tree without .git of its own may lie in another repository, whose revision says nothing of it.
+if(GIT AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND ${GIT} -C ${SOURCE} describe --always --dirty --abbrev=12
                   OUTPUT_VARIABLE git OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
