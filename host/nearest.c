@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NEAREST_LONGEST = 64, NEAREST_SHOWN = 3 };
 
