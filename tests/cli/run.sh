@@ -17,7 +17,7 @@ while IFS='|' read -r code arguments pattern; do
     arguments=${arguments//\{T\}/$folder}
     arguments=${arguments//\{C\}/$here}
     # Words may be quoted, and output redirected, as in a shell.
-    eval "\"$program\" $arguments" >"$folder/.out" 2>"$folder/.err" </dev/null
+    (eval "\"$program\" $arguments") >"$folder/.out" 2>"$folder/.err" </dev/null
     got=$?
     problem=
     [ "$got" = "$code" ] || problem="exit $got where $code was expected"
