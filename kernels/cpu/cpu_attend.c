@@ -62,7 +62,9 @@ uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const struct 
 struct scratch {
     float *queries;
     float *tile;
+    float *scales;
     float *weights;
+    float *lane_sums;
 };
 
 static uint64_t align_floats(uint64_t floats) {
@@ -70,6 +72,7 @@ static uint64_t align_floats(uint64_t floats) {
     return (floats + alignment - 1) / alignment * alignment;
 }
 
+/* One allocation; NULL without memory. */
 static float *allocate_scratch(const struct page_shape *shape, uint32_t heads,
                                struct scratch *out) {
     const uint32_t k_stride = cpu_tile_stride(shape->k_dim);
@@ -77,12 +80,19 @@ static float *allocate_scratch(const struct page_shape *shape, uint32_t heads,
     const uint32_t wider = k_stride > v_stride ? k_stride : v_stride;
     const uint64_t queries = align_floats((uint64_t)heads * k_stride);
     const uint64_t tile = align_floats((uint64_t)CPU_TILE_TOKENS * wider);
+    const uint64_t scales = align_floats((uint64_t)CPU_TILE_TOKENS * cpu_tile_stride(wider / 16));
     const uint64_t weights = align_floats((uint64_t)heads * CPU_TILE_TOKENS);
-    float *base = aligned_alloc(CPU_TILE_ALIGNMENT, (queries + tile + weights) * sizeof(float));
-    if (base != NULL) {
-        memset(base, 0, (queries + tile + weights) * sizeof(float));
-        *out = (struct scratch){base, base + queries, base + queries + tile};
-    }
+    const uint64_t lane_sums = align_floats((uint64_t)heads * CPU_TILE_ROW_VALUES);
+    const uint64_t bytes = (queries + tile + scales + weights + lane_sums) * sizeof(float);
+    float *base = aligned_alloc(CPU_TILE_ALIGNMENT, bytes);
+    if (base == NULL)
+        return NULL;
+    memset(base, 0, bytes);
+    out->queries = base;
+    out->tile = out->queries + queries;
+    out->scales = out->tile + tile;
+    out->weights = out->scales + scales;
+    out->lane_sums = out->weights + weights;
     return base;
 }
 
@@ -169,7 +179,9 @@ static void run_worker(const struct backend_device *device, const struct backend
             .sums = partial.sums,
             .outputs = partial.outputs,
             .tile = scratch->tile,
+            .scales = scratch->scales,
             .weights = scratch->weights,
+            .lane_sums = scratch->lane_sums,
         };
         segment(&job);
     }
@@ -189,8 +201,14 @@ static void merge_head(const struct backend_attend *work, uint32_t row, uint32_t
         work->dev_sinks != NULL ? work->dev_sinks[kv_head * heads + h] * log2_e : -INFINITY;
     largest = fmaxf(largest, sink);
     memset(output, 0, v_dim * sizeof *output);
-    if (largest == -INFINITY)
+    if (largest == -INFINITY) { /* no tokens, or NaN and nothing else */
+        float sum = 0;
+        for (uint32_t i = first; i < end; i++)
+            sum += partial_at(work, heads, i).sums[h];
+        for (uint32_t j = 0; j < v_dim; j++)
+            output[j] = sum;
         return;
+    }
     float denominator = exp2f(sink - largest);
     for (uint32_t i = first; i < end; i++) {
         const struct partial partial = partial_at(work, heads, i);

@@ -10,11 +10,10 @@
 #include "page.h"
 
 enum {
-    CPU_TILE_TOKENS = 16, /* tokens decoded at a time, while the tile fits a first-level cache */
-    CPU_TILE_WIDE_TOKENS = 16, /* for rows of more than CPU_TILE_WIDE_VALUES values */
-    CPU_TILE_WIDE_VALUES = 256,
-    CPU_TILE_ALIGNMENT = 64,  /* of every float array below, bytes */
-    CPU_TILE_ROW_VALUES = 16, /* rows are padded to a multiple of this many values */
+    CPU_TILE_TOKENS = 16,        /* tokens worked on at a time */
+    CPU_TILE_IN_PLACE_HEADS = 8, /* with more query heads than this a tile is decoded first */
+    CPU_TILE_ALIGNMENT = 64,     /* of every float array below, bytes */
+    CPU_TILE_ROW_VALUES = 16,    /* rows are padded to a multiple of this many values */
 };
 
 /* Values of a row in the arrays below: dim rounded up, the rest zeros. */
@@ -38,7 +37,10 @@ struct cpu_tile_job {
     float *sums;          /* [heads] out: sum of 2^(score - largest) */
     float *outputs;       /* [heads][v stride] out: the weighted sum, V's tensor scale left out */
     float *tile;          /* scratch [CPU_TILE_TOKENS][stride of K or V, the larger] */
+    float *scales;        /* scratch: scales of a tile, CPU_TILE_TOKENS rows of the longer of K
+                             and V at most one scale per 16 values, each run of rows rounded up */
     float *weights;       /* scratch [heads][CPU_TILE_TOKENS] */
+    float *lane_sums;     /* scratch [heads][CPU_TILE_ROW_VALUES]: of the weights, lane by lane */
 };
 
 struct cpu_tile_ops {

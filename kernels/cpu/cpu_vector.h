@@ -3,24 +3,32 @@
 #ifndef CPU_VECTOR_H
 #define CPU_VECTOR_H
 
+#include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define CPU_LANES 16
-#define CPU_BLOCK_TOKENS 4 /* score block: tokens x heads accumulators, and room for operands */
+#define CPU_REGISTERS 32
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #define CPU_LANES 8
-#define CPU_BLOCK_TOKENS 4
+#define CPU_REGISTERS 16
 #else
 #if defined(__aarch64__)
 #include <arm_neon.h>
+#define CPU_REGISTERS 32
+#else
+#define CPU_REGISTERS 16
 #endif
 #define CPU_LANES 4
-#define CPU_BLOCK_TOKENS 4
 #endif
+
+#define CPU_INLINE static inline __attribute__((always_inline))
+
+#define CPU_PREFETCH(address) __builtin_prefetch(address, 0, 2) /* into the second level */
 
 typedef float vf __attribute__((vector_size(CPU_LANES * 4)));
 typedef float vf_unaligned __attribute__((vector_size(CPU_LANES * 4), aligned(1), may_alias));
@@ -32,29 +40,29 @@ typedef uint8_t vb __attribute__((vector_size(CPU_LANES)));
 typedef uint8_t vb_unaligned __attribute__((vector_size(CPU_LANES), aligned(1), may_alias));
 typedef int8_t vsb __attribute__((vector_size(CPU_LANES)));
 
-static inline vf vf_load(const float *from) {
+CPU_INLINE vf vf_load(const float *from) {
     return *(const vf *)from;
 }
 
-static inline void vf_store(float *to, vf v) {
+CPU_INLINE void vf_store(float *to, vf v) {
     *(vf *)to = v;
 }
 
-static inline vf vf_all(float x) {
+CPU_INLINE vf vf_all(float x) {
     const vf zeros = {0};
     return x - zeros;
 }
 
-static inline vh vh_load(const uint8_t *from) {
+CPU_INLINE vh vh_load(const uint8_t *from) {
     return (vh) * (const vh_unaligned *)from;
 }
 
-static inline vb vb_load(const uint8_t *from) {
+CPU_INLINE vb vb_load(const uint8_t *from) {
     return (vb) * (const vb_unaligned *)from;
 }
 
 /* Widening loads: compilers split the generic conversion into halves where one instruction does. */
-static inline vi vi_from_u8(vb codes) {
+CPU_INLINE vi vi_from_u8(vb codes) {
 #if defined(__AVX512F__)
     return (vi)_mm512_cvtepu8_epi32((__m128i)codes);
 #elif defined(__AVX2__)
@@ -64,7 +72,7 @@ static inline vi vi_from_u8(vb codes) {
 #endif
 }
 
-static inline vi vi_from_s8(vb codes) {
+CPU_INLINE vi vi_from_s8(vb codes) {
 #if defined(__AVX512F__)
     return (vi)_mm512_cvtepi8_epi32((__m128i)codes);
 #elif defined(__AVX2__)
@@ -74,7 +82,7 @@ static inline vi vi_from_s8(vb codes) {
 #endif
 }
 
-static inline vi vi_from_u16(vh codes) {
+CPU_INLINE vi vi_from_u16(vh codes) {
 #if defined(__AVX512F__)
     return (vi)_mm512_cvtepu16_epi32((__m256i)codes);
 #elif defined(__AVX2__)
@@ -84,7 +92,7 @@ static inline vi vi_from_u16(vh codes) {
 #endif
 }
 
-static inline vh vh_from_u8(vb codes) {
+CPU_INLINE vh vh_from_u8(vb codes) {
 #if defined(__AVX512F__)
     return (vh)_mm256_cvtepu8_epi16((__m128i)codes);
 #elif defined(__AVX2__)
@@ -94,8 +102,20 @@ static inline vh vh_from_u8(vb codes) {
 #endif
 }
 
+/* Sign-extended. */
+CPU_INLINE vh vh_from_s8(vb codes) {
+#if defined(__AVX512F__)
+    return (vh)_mm256_cvtepi8_epi16((__m128i)codes);
+#elif defined(__AVX2__)
+    return (vh)_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)&codes));
+#else
+    typedef int16_t vsh __attribute__((vector_size(CPU_LANES * 2)));
+    return (vh) __builtin_convertvector((vsb)codes, vsh);
+#endif
+}
+
 /* f16 codes to fp32. */
-static inline vf vf_from_f16(vh codes) {
+CPU_INLINE vf vf_from_f16(vh codes) {
 #if defined(__AVX512F__)
     return (vf)_mm512_cvtph_ps((__m256i)codes);
 #elif defined(__AVX2__)
@@ -114,28 +134,69 @@ static inline vf vf_from_f16(vh codes) {
 #endif
 }
 
-/* Selects table[index & 15]; only the low four bits of each index count. */
-static inline vf vf_table16(const float table[16], vi index) {
+/* CPU_LANES codes of CPU_LANES / 2 bytes, even element in the low nibble. Only the low four bits of
+ * each lane count; the others are noise. */
+CPU_INLINE vi vi_from_nibbles(const uint8_t *payload) {
+    typedef uint8_t bytes __attribute__((vector_size(CPU_LANES / 2)));
+    typedef uint64_t wide __attribute__((vector_size(CPU_LANES * 4)));
+    bytes b;
+    memcpy(&b, payload, sizeof b);
 #if defined(__AVX512F__)
-    return (vf)_mm512_permutexvar_ps((__m512i)index, _mm512_loadu_ps(table));
-#elif defined(__AVX2__)
-    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)index);
-    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)index);
+    const wide q = (wide)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)&b));
+#else
+    const wide q = __builtin_convertvector(b, wide);
+#endif
+    return (vi)(q | q << 28);
+}
+
+#if defined(__AVX2__)
+/* table[index & 15] * scale, the table scaled first: vectors under one scale share that. */
+CPU_INLINE vf vf_table16(const float table[16], vi index, float scale) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_permutexvar_ps((__m512i)index, (__m512)(vf_load(table) * scale));
+#else
+    const __m256 low = _mm256_permutevar8x32_ps((__m256)(vf_load(table) * scale), (__m256i)index);
+    const __m256 high =
+        _mm256_permutevar8x32_ps((__m256)(vf_load(table + 8) * scale), (__m256i)index);
     return (vf)_mm256_blendv_ps(low, high,
                                 _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)index, 28)));
+#endif
+}
+#endif
+
+/* e2m1 by the low four bits of each lane, times `scale`. */
+CPU_INLINE vf vf_from_e2m1(vi codes, float scale) {
+#if defined(__AVX2__)
+    alignas(64) static const float table[16] = {
+        0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+    return vf_table16(table, codes, scale);
 #else
-    vf out;
-    for (int i = 0; i < CPU_LANES; i++)
-        out[i] = table[index[i] & 15];
-    return out;
+    /* Twice the magnitude, 0 1 2 3 4 6 8 12 for the codes 0 to 7, by comparisons. */
+    const vi m = codes & 7;
+    const vi twice = m + ((m - 4) & (vi)(m > 4)) + (2 & (vi)(m == 7));
+    const vf value = __builtin_convertvector(twice, vf) * 0.5f;
+    return (vf)((vi)value | (codes & 8) << 28) * scale;
 #endif
 }
 
-/* 2^x for x <= 0 (anything below -126 gives 0). Error below 2 ulp: a polynomial of degree 6 on
+/* q4_0's -8 to 7 by the low four bits of each lane, times `scale`. */
+CPU_INLINE vf vf_from_q4(vi codes, float scale) {
+#if defined(__AVX2__)
+    alignas(64) static const float table[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
+                                                0,  1,  2,  3,  4,  5,  6,  7};
+    return vf_table16(table, codes, scale);
+#else
+    const vi value = (codes & 15) - 8;
+    return __builtin_convertvector(value, vf) * scale;
+#endif
+}
+
+/* 2^x for x <= 0 (anything up to -126 gives 0, NaN stays NaN). Error below 2 ulp: a polynomial of
+ * degree 6 on
  * [-0.5, 0.5] and an exponent put in by hand. */
-static inline vf vf_exp2(vf x) {
+CPU_INLINE vf vf_exp2(vf x) {
     const vf magic = vf_all(0x1.8p23f); /* adding it rounds to an integer */
-    const vi alive = x > -126.0f;
+    const vi none = x <= -126.0f;
     const vf rounded = (x + magic) - magic;
     const vf f = x - rounded;
     vf p = vf_all(1.535336188319500e-4f);
@@ -146,24 +207,41 @@ static inline vf vf_exp2(vf x) {
     p = p * f + 6.931472028550421e-1f;
     p = p * f + 1.0f;
     const vi exponent = __builtin_convertvector(rounded, vi) << 23;
-    return (vf)(((vi)p + exponent) & alive);
+    return (vf)(((vi)p + exponent) & ~none);
 }
 
-static inline vf vf_max(vf a, vf b) {
+CPU_INLINE vf vf_max(vf a, vf b) {
     const vi greater = a > b;
     return (vf)(((vi)a & greater) | ((vi)b & ~greater));
 }
 
-static inline float vf_sum(vf v) {
+CPU_INLINE float vf_sum(vf v) {
     float sum = 0;
     for (int i = 0; i < CPU_LANES; i++)
         sum += v[i];
     return sum;
 }
 
-/* The sums of four vectors, side by side: out[i] = sum of all lanes of v_i. */
-static inline void vf_sum4(vf a, vf b, vf c, vf d, float out[4]) {
-    typedef float v4 __attribute__((vector_size(16)));
+/* True when a lane of `v` is larger than `than`. */
+CPU_INLINE bool vf_any_above(vf v, float than) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(than), _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_set1_ps(than), _CMP_GT_OQ)) != 0;
+#elif defined(__aarch64__)
+    return vmaxvq_u32((uint32x4_t)(v > than)) != 0;
+#else
+    bool any = false;
+    for (int i = 0; i < CPU_LANES; i++)
+        any = any || v[i] > than;
+    return any;
+#endif
+}
+
+typedef float v4f __attribute__((vector_size(16)));
+
+/* The sums of four vectors, side by side: lane i is the sum of all lanes of the i-th. */
+CPU_INLINE v4f vf_sum4(vf a, vf b, vf c, vf d) {
 #if CPU_LANES == 16
     const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps((__m512)a, (__m512)b),
                                     _mm512_unpackhi_ps((__m512)a, (__m512)b));
@@ -174,16 +252,18 @@ static inline void vf_sum4(vf a, vf b, vf c, vf d, float out[4]) {
                                       _mm512_castpd_ps(_mm512_unpackhi_pd(abd, cdd)));
     const __m256 half =
         _mm256_add_ps(_mm512_castps512_ps256(abcd), _mm512_extractf32x8_ps(abcd, 1));
-    const v4 sums = (v4)_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    return (v4f)_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 #elif CPU_LANES == 8
     const __m256 ab = _mm256_hadd_ps((__m256)a, (__m256)b);
     const __m256 cd = _mm256_hadd_ps((__m256)c, (__m256)d);
     const __m256 abcd = _mm256_hadd_ps(ab, cd);
-    const v4 sums = (v4)_mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1));
+    return (v4f)_mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1));
+#elif defined(__aarch64__)
+    return (v4f)vpaddq_f32(vpaddq_f32((float32x4_t)a, (float32x4_t)b),
+                           vpaddq_f32((float32x4_t)c, (float32x4_t)d));
 #else
-    const v4 sums = {vf_sum(a), vf_sum(b), vf_sum(c), vf_sum(d)};
+    return (v4f){vf_sum(a), vf_sum(b), vf_sum(c), vf_sum(d)};
 #endif
-    memcpy(out, &sums, sizeof sums);
 }
 
 #endif
