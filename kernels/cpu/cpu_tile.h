@@ -10,10 +10,10 @@
 #include "page.h"
 
 enum {
-    CPU_TILE_TOKENS = 16,        /* tokens worked on at a time */
-    CPU_TILE_IN_PLACE_HEADS = 8, /* with more query heads than this a tile is decoded first */
-    CPU_TILE_ALIGNMENT = 64,     /* of every float array below, bytes */
-    CPU_TILE_ROW_VALUES = 16,    /* rows are padded to a multiple of this many values */
+    CPU_TILE_TOKENS = 32,         /* tokens worked on at a time */
+    CPU_TILE_IN_PLACE_HEADS = 16, /* with more query heads than this a tile is decoded first */
+    CPU_TILE_ALIGNMENT = 64,      /* of every float array below, bytes */
+    CPU_TILE_ROW_VALUES = 16,     /* rows are padded to a multiple of this many values */
 };
 
 /* Values of a row in the arrays below: dim rounded up, the rest zeros. */
