@@ -9,7 +9,7 @@
 #include "interrupt.h"
 #include "progress.h"
 
-/* Cached values the references may read per row: about a second on two cores. */
+/* Cached values the references may read per row. */
 #define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
 
 struct entry {
