@@ -117,7 +117,7 @@ static enum status upload_io(struct step *step, uint32_t index, uint64_t seed,
     return status;
 }
 
-static enum status create_group(struct step *step, uint32_t index, uint32_t workers, uint64_t seed,
+static enum status create_group(struct step *step, uint32_t index, uint64_t seed,
                                 enum options_data data, uint64_t *workspace_bytes,
                                 struct status_text *text) {
     struct step_group *group = &step->groups[index];
@@ -128,6 +128,8 @@ static enum status create_group(struct step *step, uint32_t index, uint32_t work
     if (status != STATUS_OK)
         return status;
     const struct pool_pages *pages = pool_group_pages(step->pool, index);
+    const uint32_t workers =
+        step->ops->attend_workers(step->device, step->kernel, page, model->query_heads);
     status = plan_create(pool_lengths(step->pool), pool_seqs(step->pool), page->shape.kv_heads,
                          pages->window_tokens, STEP_TILE_TOKENS, workers, &group->plan, text);
     if (status == STATUS_OK)
@@ -137,8 +139,9 @@ static enum status create_group(struct step *step, uint32_t index, uint32_t work
     if (status != STATUS_OK)
         return status;
     group->softmax_scale = (float)(1.0 / sqrt((double)page->shape.k_dim));
-    const uint64_t bytes = step->ops->attend_workspace_bytes(step->device, page, model->query_heads,
-                                                             group->plan.segment_count);
+    const uint64_t bytes =
+        step->ops->attend_workspace_bytes(step->device, step->kernel, page, model->query_heads,
+                                          group->plan.segment_count, pages->page_count);
     if (bytes > *workspace_bytes)
         *workspace_bytes = bytes;
     return STATUS_OK;
@@ -160,11 +163,9 @@ enum status step_create(const struct backend_ops *ops, struct backend_device *de
     enum status status = STATUS_OK;
     if (step->groups == NULL)
         status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for a step");
-    struct backend_facts facts;
-    ops->facts(device, &facts);
     uint64_t workspace_bytes = 0;
     for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
-        status = create_group(step, g, facts.workers, seed, data, &workspace_bytes, text);
+        status = create_group(step, g, seed, data, &workspace_bytes, text);
     if (status == STATUS_OK && workspace_bytes > 0)
         status = ops->memory_allocate(device, workspace_bytes, "the attention workspace",
                                       &step->workspace, text);

@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-struct backend_device; /* opaque; owned by whoever opened it */
+struct backend_device;    /* opaque; owned by whoever opened it */
+struct backend_recording; /* opaque; a step given once and replayed */
 
 struct backend_options {
     uint32_t threads;   /* 0: all the process may use (cpu) */
@@ -30,14 +31,14 @@ struct backend_facts {
     char driver[32];        /* "" where there is none */
     uint32_t compute_units; /* cores in use, or SMs */
     uint32_t threads;       /* threads in use; 0 where it makes no sense */
-    uint32_t workers;       /* how many equal parts a step is best cut into */
     uint64_t llc_bytes;     /* last-level cache that counts for a cold read */
     char llc_source[64];    /* where that came from: "sysfs", "--llc", "sweep" */
     bool llc_by_sweep;      /* what counts is where streaming stops gaining: sweep before use */
     uint64_t memory_total_bytes;
     uint64_t memory_free_bytes; /* what may be planned for, before any margin */
     char memory_source[64];     /* which number that is: "MemAvailable", "cgroup memory.max" */
-    char instruction_set[64];   /* the code path chosen at start: "avx512", "avx2", "neon", ... */
+    char instruction_set[64];   /* the code path chosen at start: "avx512", "neon", "sm_90", ... */
+    bool integrated;            /* device memory is host memory: what one takes the other loses */
 };
 
 struct backend_memory {
@@ -74,6 +75,7 @@ struct backend_cache {
     uint8_t *dev_pages; /* page 0 of this layer; page p at dev_pages + p * page.stride_bytes */
     const int32_t *dev_page_table; /* [seqs][columns], -1 where no page is */
     uint32_t page_table_columns;
+    uint32_t page_count; /* pages of this layer that dev_pages holds */
     uint32_t seqs;
     float k_tensor_scale;
     float v_tensor_scale;
@@ -136,10 +138,15 @@ struct backend_ops {
     enum status (*attend_check)(struct backend_device *device, const char *kernel,
                                 const struct page_layout *page, uint32_t query_heads,
                                 struct status_text *text);
-    uint64_t (*attend_workspace_bytes)(struct backend_device *device,
+    /* How many equal parts a step of this kernel is best cut into. */
+    uint32_t (*attend_workers)(struct backend_device *device, const char *kernel,
+                               const struct page_layout *page, uint32_t query_heads);
+    uint64_t (*attend_workspace_bytes)(struct backend_device *device, const char *kernel,
                                        const struct page_layout *page, uint32_t query_heads,
-                                       uint32_t segment_count);
+                                       uint32_t segment_count, uint32_t page_count);
 
+    /* Both take what backend_check.h has found good: they look at no page table entry before they
+     * use it. With `replaced` (may be NULL) append waits for its own end. */
     enum status (*append)(struct backend_device *device, const struct backend_append *work,
                           struct format_replaced *replaced, struct status_text *text);
     enum status (*attend)(struct backend_device *device, const struct backend_attend *work,
@@ -147,6 +154,20 @@ struct backend_ops {
     /* The ceiling: reads every byte of the range once, by plain streaming, all workers. */
     enum status (*stream_read)(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text);
+
+    /* Copies within the device, all workers; reads and writes `bytes` each. */
+    enum status (*stream_copy)(struct backend_device *device, void *dev_to, const void *dev_from,
+                               uint64_t bytes, struct status_text *text);
+
+    /* Work given between record_begin and record_end is kept, not run; replay gives all of it again
+     * in one call (a CUDA graph). The pointers in it must stay good. All four are NULL in a backend
+     * that would gain nothing. record_free accepts NULL. */
+    enum status (*record_begin)(struct backend_device *device, struct status_text *text);
+    enum status (*record_end)(struct backend_device *device, struct backend_recording **out,
+                              struct status_text *text);
+    enum status (*replay)(struct backend_device *device, struct backend_recording *recording,
+                          struct status_text *text);
+    void (*record_free)(struct backend_device *device, struct backend_recording *recording);
 
     /* Puts time mark `mark` (< BACKEND_MARKS) behind the work given so far. */
     enum status (*mark)(struct backend_device *device, uint32_t mark, struct status_text *text);

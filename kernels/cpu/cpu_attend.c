@@ -51,9 +51,20 @@ enum status cpu_attend_check(struct backend_device *device, const char *kernel,
     return STATUS_OK;
 }
 
-uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const struct page_layout *page,
-                                    uint32_t query_heads, uint32_t segment_count) {
+uint32_t cpu_attend_workers(struct backend_device *device, const char *kernel,
+                            const struct page_layout *page, uint32_t query_heads) {
+    (void)kernel;
+    (void)page;
+    (void)query_heads;
+    return device->threads * CPU_WORKERS_PER_THREAD;
+}
+
+uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const char *kernel,
+                                    const struct page_layout *page, uint32_t query_heads,
+                                    uint32_t segment_count, uint32_t page_count) {
     (void)device;
+    (void)kernel;
+    (void)page_count;
     const uint32_t heads = query_heads / page->shape.kv_heads;
     return partial_floats(heads, page->shape.v_dim) * sizeof(float) * segment_count;
 }

@@ -126,6 +126,7 @@ const struct backend_ops cpu_backend_ops = {
     .memory_fill = memory_fill,
     .memory_host = memory_host,
     .attend_check = cpu_attend_check,
+    .attend_workers = cpu_attend_workers,
     .attend_workspace_bytes = cpu_attend_workspace_bytes,
     .append = cpu_append,
     .attend = cpu_attend,

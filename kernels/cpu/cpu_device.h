@@ -25,8 +25,11 @@ enum status cpu_attend(struct backend_device *device, const struct backend_atten
 enum status cpu_attend_check(struct backend_device *device, const char *kernel,
                              const struct page_layout *page, uint32_t query_heads,
                              struct status_text *text);
-uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const struct page_layout *page,
-                                    uint32_t query_heads, uint32_t segment_count);
+uint32_t cpu_attend_workers(struct backend_device *device, const char *kernel,
+                            const struct page_layout *page, uint32_t query_heads);
+uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const char *kernel,
+                                    const struct page_layout *page, uint32_t query_heads,
+                                    uint32_t segment_count, uint32_t page_count);
 enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                             struct status_text *text);
 extern const char *const cpu_kernels[];

@@ -101,7 +101,6 @@ void cpu_facts(struct backend_device *device, struct backend_facts *out) {
     *out = (struct backend_facts){.backend = "cpu",
                                   .compute_units = cpu_usable_threads(),
                                   .threads = device->threads,
-                                  .workers = device->threads * CPU_WORKERS_PER_THREAD,
                                   .llc_bytes = device->llc_bytes,
                                   .llc_by_sweep = !device->llc_told};
     read_name(out->device, sizeof out->device);

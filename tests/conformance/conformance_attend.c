@@ -87,7 +87,8 @@ static enum status prepare(struct conformance_world *world, const struct plan *p
     const uint32_t heads = which->kv_heads * which->group_size;
     const uint64_t output_bytes = conformance_output_count(world) * sizeof(float);
     const uint64_t workspace_bytes =
-        ops->attend_workspace_bytes(world->device, &world->cache.page, heads, plan->segment_count);
+        ops->attend_workspace_bytes(world->device, work->kernel, &world->cache.page, heads,
+                                    plan->segment_count, world->cache.page_count);
     enum status status = upload_plan(world, plan, &memory->plan, &work->plan, text);
     if (status == STATUS_OK)
         status = upload(world, world->queries,

@@ -100,6 +100,7 @@ static enum status create_pages(struct conformance_world *world, struct status_t
     world->cache.dev_pages = world->page_memory.dev_address;
     world->cache.dev_page_table = world->table_memory.dev_address;
     world->cache.page_table_columns = (uint32_t)columns;
+    world->cache.page_count = world->pages.page_count;
     return status;
 }
 

@@ -1,0 +1,50 @@
+/* What every attend kernel is given, and where partial results lie. Plain C: the host fills it. */
+#ifndef ATTEND_ARGUMENTS_H
+#define ATTEND_ARGUMENTS_H
+
+#include "backend.h"
+
+/* x / divisor = (x * multiplier >> 32) >> shift for every 32-bit x below 2^31; a divisor of 1 has
+ * multiplier 0 (2^32 does not fit) and is asked for first. */
+struct attend_divider {
+    uint32_t divisor;
+    uint32_t multiplier;
+    uint32_t shift;
+};
+
+struct attend_arguments {
+    const uint8_t *dev_pages;
+    const int32_t *dev_page_table; /* [seqs][columns] */
+    const float *dev_queries;      /* [seqs][query_heads][k_dim] */
+    const float *dev_sinks;        /* [query_heads] or NULL */
+    float *dev_outputs;            /* [seqs][query_heads][v_dim] */
+    const struct backend_segment *dev_segments;
+    const uint32_t *dev_row_first;
+    const uint32_t *dev_worker_first;
+    float *dev_partials; /* [segments][group_heads][v_dim], then [segments][group_heads][2] */
+    uint64_t page_stride_bytes;
+    struct page_plane k, v; /* v equal to k with v_in_k */
+    struct attend_divider page_tokens;
+    uint32_t columns;
+    uint32_t segment_count;
+    uint32_t row_count;
+    uint32_t worker_count;
+    uint32_t kv_heads;
+    uint32_t query_heads;
+    uint32_t group_heads; /* query heads per KV head */
+    uint32_t head_chunks; /* blocks that share one worker's segments, each with its own heads */
+    uint32_t k_dim, v_dim;
+    uint32_t k_format, v_format;  /* enum format_id */
+    uint32_t tile_tokens, stages; /* of the ring in shared memory */
+    bool v_in_k;
+    /* scores are kept as powers of two: softmax scale * log2(e) * K's tensor scale */
+    float score_scale;
+    float v_tensor_scale;
+};
+
+/* The two numbers beside a partial output: the largest score (a power of two; -inf where there was
+ * no token) and the sum of 2^(score - largest). Outputs are sums of weights times V, v's tensor
+ * scale already in, not yet divided. */
+enum { ATTEND_PARTIAL_LARGEST, ATTEND_PARTIAL_SUM, ATTEND_PARTIAL_NUMBERS };
+
+#endif

@@ -1,0 +1,83 @@
+/* What all attend kernels share on the device: where a token lies, and where a result goes. */
+#ifndef ATTEND_FINISH_CUH
+#define ATTEND_FINISH_CUH
+
+#include "attend_arguments.h"
+#include "gpu_ptx.cuh"
+
+GPU_DEVICE uint32_t attend_divide(const struct attend_divider &by, uint32_t x) {
+    return by.divisor == 1 ? x : ptx_multiply_high(x, by.multiplier) >> by.shift;
+}
+
+/* Positions within one segment are counted from the first slot of its first page, so that they fit
+ * 32 bits whatever the token's own number is. */
+struct attend_place {
+    const int32_t *row;  /* the sequence's row of the page table */
+    uint32_t column;     /* where the segment's first page stands in it */
+    uint32_t first_slot; /* of the segment's first token, in that page */
+};
+
+GPU_DEVICE struct attend_place attend_locate(const struct attend_arguments &arguments,
+                                             const struct backend_segment &segment) {
+    const uint64_t page = segment.first_token / arguments.page_tokens.divisor;
+    struct attend_place place;
+    place.row = arguments.dev_page_table + (uint64_t)segment.seq * arguments.columns;
+    place.column = (uint32_t)(page % arguments.columns);
+    place.first_slot = (uint32_t)(segment.first_token - page * arguments.page_tokens.divisor);
+    return place;
+}
+
+/* The page of position `position`, and the slot within it. A table that is a ring wraps once. */
+GPU_DEVICE int32_t attend_page(const struct attend_arguments &arguments,
+                               const struct attend_place &place, uint32_t position,
+                               uint32_t *slot) {
+    const uint32_t page = attend_divide(arguments.page_tokens, position);
+    *slot = position - page * arguments.page_tokens.divisor;
+    uint32_t column = place.column + page;
+    column = column >= arguments.columns ? column - arguments.columns : column;
+    return place.row[column];
+}
+
+GPU_DEVICE float *attend_partial_output(const struct attend_arguments &arguments, uint32_t segment,
+                                        uint32_t head) {
+    return arguments.dev_partials +
+           ((uint64_t)segment * arguments.group_heads + head) * arguments.v_dim;
+}
+
+GPU_DEVICE float *attend_partial_numbers(const struct attend_arguments &arguments, uint32_t segment,
+                                         uint32_t head) {
+    return arguments.dev_partials +
+           (uint64_t)arguments.segment_count * arguments.group_heads * arguments.v_dim +
+           ((uint64_t)segment * arguments.group_heads + head) * ATTEND_PARTIAL_NUMBERS;
+}
+
+/* True when the row this segment belongs to has no other: its result is final. */
+GPU_DEVICE bool attend_is_whole(const struct attend_arguments &arguments,
+                                const struct backend_segment &segment) {
+    const uint64_t row = (uint64_t)segment.seq * arguments.kv_heads + segment.kv_head;
+    return arguments.dev_row_first[row + 1] - arguments.dev_row_first[row] == 1;
+}
+
+GPU_DEVICE uint64_t attend_output_row(const struct attend_arguments &arguments,
+                                      const struct backend_segment &segment, uint32_t head) {
+    return (uint64_t)segment.seq * arguments.query_heads +
+           (uint64_t)segment.kv_head * arguments.group_heads + head;
+}
+
+/* What a final sum is multiplied by: the sink is one more logit in the denominator, and a row
+ * without tokens gives zeros. */
+GPU_DEVICE float attend_final_factor(const struct attend_arguments &arguments, uint32_t query_head,
+                                     float largest, float sum) {
+    const float log2_e = 1.44269504088896340736f;
+    if (!(sum > 0.0f))
+        return 0.0f;
+    if (arguments.dev_sinks == nullptr)
+        return 1.0f / sum;
+    /* with a sink far above every score the rest is 0, as it should be */
+    const float sink = arguments.dev_sinks[query_head] * log2_e;
+    const float top = sink > largest ? sink : largest;
+    const float rest = ptx_exp2(largest - top);
+    return rest / (sum * rest + ptx_exp2(sink - top));
+}
+
+#endif
