@@ -9,6 +9,8 @@
 
 /* Distinct rows of test data per group; a prime, so that repeats fall differently on pages. */
 enum { POOL_BANK_ROWS = 1021 };
+/* Poison is copied in pieces of this size, which caches hold. */
+#define POOL_COPY_BYTES ((uint64_t)16 << 20)
 
 /* Uploads the bank. Where the host can read device memory in place, that copy is the only one. */
 static enum status upload_bank(struct pool *pool, struct pool_group_state *group,
@@ -93,12 +95,21 @@ static enum status poison_pages(struct pool *pool, uint32_t g, struct status_tex
                               image + place.scale_bytes, shape->v_dim);
         }
     }
-    const uint64_t count = (uint64_t)layout->page_count * pool->model->groups[g].layers;
-    enum status status = STATUS_OK;
-    for (uint64_t p = 0; p < count && status == STATUS_OK; p++)
-        status = pool->ops->memory_write(
-            pool->device, pool_state_at(pool, layout->pages_offset_bytes + p * page->stride_bytes),
-            image, page->stride_bytes, text);
+    uint8_t *dev_pages = pool_state_at(pool, layout->pages_offset_bytes);
+    const uint64_t bytes = layout->page_count * page->stride_bytes * pool->model->groups[g].layers;
+    enum status status = bytes > 0 ? pool->ops->memory_write(pool->device, dev_pages, image,
+                                                             page->stride_bytes, text)
+                                   : STATUS_OK;
+    /* What is there is copied behind itself, whole pages: the device does it faster than the host
+     * can write. */
+    const uint64_t most_pages = POOL_COPY_BYTES / page->stride_bytes;
+    const uint64_t most = (most_pages > 0 ? most_pages : 1) * page->stride_bytes;
+    for (uint64_t done = page->stride_bytes; done < bytes && status == STATUS_OK;) {
+        const uint64_t left = bytes - done < most ? bytes - done : most;
+        const uint64_t next = done < left ? done : left;
+        status = pool->ops->stream_copy(pool->device, dev_pages + done, dev_pages, next, text);
+        done += next;
+    }
     free(image);
     return status;
 }

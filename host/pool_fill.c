@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend_check.h"
 #include "pool_state.h"
 
 enum { POOL_CHUNK_TOKENS = 512 };
@@ -71,9 +72,12 @@ static enum status append_layers(struct pool *pool, uint32_t g, struct status_te
         pool->host_arguments[2 * (uint64_t)pool->seqs + s] =
             seq_first_row(pool, s) + pool->host_arguments[s];
     enum status status = send_arguments(pool, text);
+    struct backend_append work;
+    append_work(pool, g, 0, &work);
+    if (status == STATUS_OK)
+        status = backend_check_append(pool->ops, pool->device, &work, text);
     for (uint32_t layer = 0; layer < pool->model->groups[g].layers && status == STATUS_OK;
          layer++) {
-        struct backend_append work;
         append_work(pool, g, layer, &work);
         status = pool->ops->append(pool->device, &work, &pool->replaced, text);
     }

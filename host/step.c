@@ -1,9 +1,11 @@
-/* Builds the per-group work once, then repeats it. */
+/* Builds the per-group work once, checks and records it, then repeats it. */
 #include "step.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backend_check.h"
 
 /* Tokens in one tile of the plan: small enough to balance short sequences, large enough that a
  * segment's start costs nothing. */
@@ -32,6 +34,8 @@ struct step {
     struct step_group *groups;
     struct backend_memory workspace; /* the largest group's, shared by all */
     uint64_t plan_bytes;
+    /* NULL where the backend records nothing */
+    struct backend_recording *recorded_append, *recorded_attend;
 };
 
 static uint32_t pool_seqs(const struct pool *pool) {
@@ -147,6 +151,99 @@ static enum status create_group(struct step *step, uint32_t index, uint64_t seed
     return STATUS_OK;
 }
 
+static enum status give_append(struct step *step, struct status_text *text) {
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers; layer++) {
+            struct backend_append work;
+            pool_step_append(step->pool, g, layer, &work);
+            const enum status status = step->ops->append(step->device, &work, NULL, text);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static void describe_attend(const struct step *step, uint32_t g, uint32_t layer,
+                            struct backend_attend *out) {
+    const struct step_group *group = &step->groups[g];
+    *out = (struct backend_attend){
+        .kernel = step->kernel,
+        .query_heads = pool_group(step->pool, g)->query_heads,
+        .softmax_scale = group->softmax_scale,
+        .dev_queries = group->dev_queries,
+        .dev_sinks = group->dev_sinks,
+        .dev_outputs = group->dev_outputs,
+        .plan = group->dev_plan,
+        .dev_workspace = step->workspace.dev_address,
+    };
+    pool_cache(step->pool, g, layer, &out->cache);
+}
+
+static enum status give_attend_layer(struct step *step, uint32_t g, uint32_t layer,
+                                     struct status_text *text) {
+    struct backend_attend work;
+    describe_attend(step, g, layer, &work);
+    return step->ops->attend(step->device, &work, text);
+}
+
+static enum status give_attend(struct step *step, struct status_text *text) {
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        const struct model_group *model = pool_group(step->pool, g);
+        for (uint32_t reader = 0; reader < model->read_by_layers; reader++) {
+            /* Layers without a cache of their own read an owner's; spread evenly. */
+            const uint32_t layer =
+                (uint32_t)((uint64_t)reader * model->layers / model->read_by_layers);
+            const enum status status = give_attend_layer(step, g, layer, text);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* One table and one set of arguments serve all layers of a group. */
+static enum status check_work(const struct step *step, struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++) {
+        struct backend_append append;
+        struct backend_attend attend;
+        pool_step_append(step->pool, g, 0, &append);
+        describe_attend(step, g, 0, &attend);
+        status = backend_check_append(step->ops, step->device, &append, text);
+        if (status == STATUS_OK)
+            status = backend_check_attend(step->ops, step->device, &attend, text);
+    }
+    return status;
+}
+
+static enum status record(struct step *step,
+                          enum status (*give)(struct step *step, struct status_text *text),
+                          struct backend_recording **out, struct status_text *text) {
+    enum status status = step->ops->record_begin(step->device, text);
+    if (status != STATUS_OK)
+        return status;
+    status = give(step, text);
+    /* Also behind a failure: the device must not go on recording. */
+    const enum status ended =
+        step->ops->record_end(step->device, out, status == STATUS_OK ? text : NULL);
+    return status == STATUS_OK ? ended : status;
+}
+
+/* Runs it once before: a device may load its code at the first use, which no recording allows. */
+static enum status record_step(struct step *step, struct status_text *text) {
+    enum status status = give_append(step, text);
+    if (status == STATUS_OK)
+        status = give_attend(step, text);
+    if (status == STATUS_OK)
+        status = step->ops->synchronize(step->device, text);
+    if (status == STATUS_OK)
+        status = record(step, give_append, &step->recorded_append, text);
+    if (status == STATUS_OK)
+        status = record(step, give_attend, &step->recorded_attend, text);
+    return status;
+}
+
 enum status step_create(const struct backend_ops *ops, struct backend_device *device,
                         struct pool *pool, const char *kernel, uint64_t seed,
                         enum options_data data, struct step **out, struct status_text *text) {
@@ -169,6 +266,10 @@ enum status step_create(const struct backend_ops *ops, struct backend_device *de
     if (status == STATUS_OK && workspace_bytes > 0)
         status = ops->memory_allocate(device, workspace_bytes, "the attention workspace",
                                       &step->workspace, text);
+    if (status == STATUS_OK)
+        status = check_work(step, text);
+    if (status == STATUS_OK && ops->record_begin != NULL)
+        status = record_step(step, text);
     if (status != STATUS_OK) {
         step_destroy(step);
         return status;
@@ -180,6 +281,10 @@ enum status step_create(const struct backend_ops *ops, struct backend_device *de
 void step_destroy(struct step *step) {
     if (step == NULL)
         return;
+    if (step->ops->record_free != NULL) {
+        step->ops->record_free(step->device, step->recorded_append);
+        step->ops->record_free(step->device, step->recorded_attend);
+    }
     for (uint32_t g = 0; step->groups != NULL && g < step->group_count; g++) {
         struct step_group *group = &step->groups[g];
         plan_destroy(&group->plan);
@@ -194,48 +299,15 @@ void step_destroy(struct step *step) {
 }
 
 enum status step_append(struct step *step, struct status_text *text) {
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers; layer++) {
-            struct backend_append work;
-            pool_step_append(step->pool, g, layer, &work);
-            const enum status status = step->ops->append(step->device, &work, NULL, text);
-            if (status != STATUS_OK)
-                return status;
-        }
-    }
-    return STATUS_OK;
-}
-
-static enum status attend_layer(struct step *step, uint32_t g, uint32_t layer,
-                                struct status_text *text) {
-    struct step_group *group = &step->groups[g];
-    struct backend_attend work = {
-        .kernel = step->kernel,
-        .query_heads = pool_group(step->pool, g)->query_heads,
-        .softmax_scale = group->softmax_scale,
-        .dev_queries = group->dev_queries,
-        .dev_sinks = group->dev_sinks,
-        .dev_outputs = group->dev_outputs,
-        .plan = group->dev_plan,
-        .dev_workspace = step->workspace.dev_address,
-    };
-    pool_cache(step->pool, g, layer, &work.cache);
-    return step->ops->attend(step->device, &work, text);
+    return step->recorded_append != NULL
+               ? step->ops->replay(step->device, step->recorded_append, text)
+               : give_append(step, text);
 }
 
 enum status step_attend(struct step *step, struct status_text *text) {
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        const struct model_group *model = pool_group(step->pool, g);
-        for (uint32_t reader = 0; reader < model->read_by_layers; reader++) {
-            /* Layers without a cache of their own read an owner's; spread evenly. */
-            const uint32_t layer =
-                (uint32_t)((uint64_t)reader * model->layers / model->read_by_layers);
-            const enum status status = attend_layer(step, g, layer, text);
-            if (status != STATUS_OK)
-                return status;
-        }
-    }
-    return STATUS_OK;
+    return step->recorded_attend != NULL
+               ? step->ops->replay(step->device, step->recorded_attend, text)
+               : give_attend(step, text);
 }
 
 enum status step_attend_layer(struct step *step, uint32_t group, uint32_t layer, float *outputs,
@@ -244,7 +316,7 @@ enum status step_attend_layer(struct step *step, uint32_t group, uint32_t layer,
     enum status status =
         step->ops->memory_fill(step->device, of->dev_outputs, 0xFF, of->output_bytes, text);
     if (status == STATUS_OK)
-        status = attend_layer(step, group, layer, text);
+        status = give_attend_layer(step, group, layer, text);
     if (status == STATUS_OK)
         status = step->ops->synchronize(step->device, text);
     if (status == STATUS_OK)

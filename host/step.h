@@ -15,8 +15,9 @@
 
 struct step; /* opaque */
 
-/* kernel NULL: the backend's default. STATUS_REFUSED when the kernel cannot do a group. The pool
- * must outlive the step. */
+/* kernel NULL: the backend's default. STATUS_REFUSED when the kernel cannot do a group. The filled
+ * pool must outlive the step: its tables are checked here once, and where the backend records, a
+ * step runs once here and is replayed from then on. */
 enum status step_create(const struct backend_ops *ops, struct backend_device *device,
                         struct pool *pool, const char *kernel, uint64_t seed,
                         enum options_data data, struct step **out, struct status_text *text);

@@ -233,35 +233,11 @@ static void merge_head(const struct backend_attend *work, uint32_t row, uint32_t
         output[j] *= scale;
 }
 
-static enum status check_table(const struct backend_attend *work, struct status_text *text) {
-    const struct backend_cache *cache = &work->cache;
-    const uint32_t page_tokens = cache->page.shape.page_tokens;
-    for (uint32_t i = 0; i < work->plan.segment_count; i++) {
-        const struct backend_segment *piece = &work->plan.dev_segments[i];
-        if (piece->token_count == 0 || piece->kv_head != 0)
-            continue; /* all heads of a sequence read the same pages */
-        const uint64_t last = (piece->first_token + piece->token_count - 1) / page_tokens;
-        for (uint64_t page = piece->first_token / page_tokens; page <= last; page++) {
-            const uint32_t column = (uint32_t)(page % cache->page_table_columns);
-            const int32_t id =
-                cache->dev_page_table[(uint64_t)piece->seq * cache->page_table_columns + column];
-            if (id < 0)
-                return status_set(text, STATUS_BAD_INPUT,
-                                  "attend: sequence %u, page table column %u holds %d where token "
-                                  "%llu belongs",
-                                  piece->seq, column, id, (unsigned long long)(page * page_tokens));
-        }
-    }
-    return STATUS_OK;
-}
-
 enum status cpu_attend(struct backend_device *device, const struct backend_attend *work,
                        struct status_text *text) {
     const struct page_shape *shape = &work->cache.page.shape;
-    enum status status =
+    const enum status status =
         cpu_attend_check(device, work->kernel, &work->cache.page, work->query_heads, text);
-    if (status == STATUS_OK)
-        status = check_table(work, text);
     if (status != STATUS_OK)
         return status;
     const uint32_t heads = work->query_heads / shape->kv_heads;

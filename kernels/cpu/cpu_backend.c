@@ -131,6 +131,7 @@ const struct backend_ops cpu_backend_ops = {
     .append = cpu_append,
     .attend = cpu_attend,
     .stream_read = cpu_stream_read,
+    .stream_copy = cpu_stream_copy,
     .mark = mark,
     .synchronize = synchronize,
     .elapsed_ns = elapsed_ns,

@@ -32,6 +32,8 @@ uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const char *k
                                     uint32_t segment_count, uint32_t page_count);
 enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                             struct status_text *text);
+enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
+                            uint64_t bytes, struct status_text *text);
 extern const char *const cpu_kernels[];
 
 /* Device facts, read afresh. */

@@ -1,4 +1,6 @@
-/* The read ceiling: every byte once, each thread its own contiguous pieces. */
+/* The ceilings: every byte read or copied once, each thread its own contiguous pieces. */
+#include <string.h>
+
 #include "cpu_device.h"
 
 /* Large enough that starting a piece costs nothing, small enough to balance the cores. */
@@ -27,5 +29,21 @@ enum status cpu_stream_read(struct backend_device *device, const void *dev_from,
         all ^= device->tile->stream(from + start, length);
     }
     device->stream_result = all;
+    return STATUS_OK;
+}
+
+enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
+                            uint64_t bytes, struct status_text *text) {
+    (void)text;
+    uint8_t *to = dev_to;
+    const uint8_t *from = dev_from;
+    const uint64_t piece_bytes = choose_piece_bytes(bytes, device->threads);
+    const uint64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
+#pragma omp parallel for schedule(dynamic) num_threads(device->threads)
+    for (uint64_t piece = 0; piece < pieces; piece++) {
+        const uint64_t start = piece * piece_bytes;
+        const uint64_t length = bytes - start < piece_bytes ? bytes - start : piece_bytes;
+        memcpy(to + start, from + start, (size_t)length);
+    }
     return STATUS_OK;
 }

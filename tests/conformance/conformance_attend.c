@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend_check.h"
 #include "reference.h"
 
 /* More query heads than this per KV head and sequence: the first, the last and some between. */
@@ -149,7 +150,9 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
     if (status == STATUS_OK)
         status = prepare(world, &plan, &memory, &work, text);
     if (status == STATUS_OK) {
-        status = ops->attend(world->device, &work, text);
+        status = backend_check_attend(ops, world->device, &work, text);
+        if (status == STATUS_OK)
+            status = ops->attend(world->device, &work, text);
         const enum status waited = ops->synchronize(world->device, text);
         status = status == STATUS_OK ? waited : status;
         const enum status read = ops->memory_read(

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend_check.h"
+
 enum { GUARD_BYTE = 0x5A, PADDING_BYTE = 0xA5, SPARE_PAGES = 3 };
 /* Odd, and smaller than most lengths: rows wrap at places that are no page's edge. */
 enum { BANK_ROWS = 61, ROW_OFFSET = 45, SEED = 20 };
@@ -221,7 +223,9 @@ static enum status append(struct conformance_world *world, uint64_t *arguments,
         .dev_token_counts = dev_arguments + seqs,
         .dev_first_rows = dev_arguments + 2 * (uint64_t)seqs,
     };
-    status = ops->append(world->device, &work, &world->replaced, text);
+    status = backend_check_append(ops, world->device, &work, text);
+    if (status == STATUS_OK)
+        status = ops->append(world->device, &work, &world->replaced, text);
     return status == STATUS_OK ? ops->synchronize(world->device, text) : status;
 }
 

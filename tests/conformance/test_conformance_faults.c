@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend_check.h"
 #include "conformance.h"
 #include "conformance_devices.h"
 
@@ -34,7 +35,7 @@ static void write_table(struct conformance_world *world, uint32_t seq, uint64_t 
 
 enum { LONGEST_SEQ = 4, MIDDLE_TOKEN = 50 }; /* of CONFORMANCE_RAGGED: 130 tokens */
 
-/* A page id of -1 within a sequence's length: refused, and nothing was written before. */
+/* A page id of -1 within a sequence's length is found before anything is written. */
 static void test_missing_page_is_refused(void **state) {
     (void)state;
     const struct conformance_case which = conformance_plain(FORMAT_NVFP4, 128, 128, false);
@@ -89,7 +90,7 @@ static void test_append_to_missing_page_is_refused(void **state) {
                                             .dev_first_tokens = dev_arguments,
                                             .dev_token_counts = dev_arguments + world.seqs,
                                             .dev_first_rows = dev_arguments + 2 * world.seqs};
-        assert_int_equal(world.ops->append(world.device, &work, &world.replaced, &text),
+        assert_int_equal(backend_check_append(world.ops, world.device, &work, &text),
                          STATUS_BAD_INPUT);
         assert_non_null(strstr(text.line, "sequence 4"));
         assert_int_equal(conformance_check_bytes(&world, &text), STATUS_OK);
