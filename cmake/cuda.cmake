@@ -1,13 +1,176 @@
-# CUDA found or not found: never required. This version has no CUDA backend, so that all there is to
-# do is to say so; KVGAUGE_CUDA=ON asks for what cannot be had and is refused.
-if(KVGAUGE_CUDA STREQUAL "AUTO")
+# CUDA found or not found: never required. Sets KVGAUGE_HAS_CUDA and, with it, KVGAUGE_CUDA_VERSION,
+# KVGAUGE_CUDA_BUILT (the targets in words), KVGAUGE_CUDA_INCLUDE, KVGAUGE_CUDART and the function
+# kvgauge_cuda_objects. nvcc is called by commands of our own: CMake 3.25 does not know targets such
+# as 120f, and the C parts need no second language.
+#   KVGAUGE_CUDA=AUTO     with nvcc and a GPU here: built, for the GPUs here
+#   KVGAUGE_CUDA=ON       built, for KVGAUGE_CUDA_TARGETS; no nvcc is an error
+#   KVGAUGE_CUDA_TARGETS  80 86 ... 90a 100f (machine code), 90-ptx, or native; empty: see below
+#   KVGAUGE_CUDA_SMALL    head dim 128 alone: seconds instead of minutes, for checks of the build
+set(KVGAUGE_CUDA_TARGETS "" CACHE STRING "GPUs to build for: a list, native, or empty")
+option(KVGAUGE_CUDA_SMALL "Build the attention kernels for head dim 128 alone" OFF)
+set(KVGAUGE_HAS_CUDA OFF)
+
+# Compute capabilities of the GPUs here, as 90 or 121; empty without any.
+function(kvgauge_cuda_native out)
+  set(found "")
+  get_filename_component(folder ${KVGAUGE_NVCC} REALPATH)
+  get_filename_component(folder ${folder} DIRECTORY)
+  if(EXISTS ${folder}/__nvcc_device_query)
+    execute_process(COMMAND ${folder}/__nvcc_device_query RESULT_VARIABLE code OUTPUT_VARIABLE text
+                    ERROR_QUIET)
+    if(code EQUAL 0)
+      string(REGEX MATCHALL "[0-9]+" found "${text}")
+    endif()
+  endif()
+  find_program(KVGAUGE_NVIDIA_SMI nvidia-smi)
+  mark_as_advanced(KVGAUGE_NVIDIA_SMI)
+  if(NOT found AND KVGAUGE_NVIDIA_SMI)
+    execute_process(COMMAND ${KVGAUGE_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+                    RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_QUIET)
+    if(code EQUAL 0)
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${text}")
+      string(REPLACE "." "" found "${found}")
+    endif()
+  endif()
+  list(REMOVE_DUPLICATES found)
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# KVGAUGE_CUDA_TARGETS, or its default, as a list of targets.
+function(kvgauge_cuda_choose natives out)
+  set(targets ${KVGAUGE_CUDA_TARGETS})
+  if("${targets}" STREQUAL "" AND KVGAUGE_CUDA STREQUAL "AUTO")
+    set(targets native)
+  endif()
+  if("${targets}" STREQUAL "native")
+    if(NOT natives)
+      message(FATAL_ERROR "KVGAUGE_CUDA_TARGETS=native: no GPU answers here")
+    endif()
+    set(targets "")
+    foreach(capability IN LISTS natives)
+      # From 10.0 on, the 4-bit conversions exist in a chip's own target alone.
+      if(capability GREATER_EQUAL 100)
+        list(APPEND targets ${capability}a)
+      else()
+        list(APPEND targets ${capability})
+      endif()
+    endforeach()
+  elseif("${targets}" STREQUAL "")
+    set(targets 80 86 89 90)
+    if(KVGAUGE_CUDA_VERSION VERSION_GREATER_EQUAL 12.9)
+      list(APPEND targets 100f 120f) # f: all of the family, 103 and 121 with it
+    elseif(KVGAUGE_CUDA_VERSION VERSION_GREATER_EQUAL 12.8)
+      list(APPEND targets 100a 120a)
+    endif()
+    list(APPEND targets 90-ptx)
+  endif()
+  set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+
+# 120f -> -gencode arch=compute_120f,code=sm_120f
+function(kvgauge_cuda_gencode targets out out_words)
+  set(options "")
+  set(words "")
+  foreach(target IN LISTS targets)
+    if(NOT target MATCHES "^([0-9]+[af]?)(-ptx)?$")
+      message(FATAL_ERROR "KVGAUGE_CUDA_TARGETS: ${target}: 80, 90a, 120f, 90-ptx or native is expected")
+    endif()
+    set(code sm_${CMAKE_MATCH_1})
+    if(CMAKE_MATCH_2)
+      set(code compute_${CMAKE_MATCH_1})
+    endif()
+    list(APPEND options -gencode arch=compute_${CMAKE_MATCH_1},code=${code})
+    string(APPEND words " ${code}")
+  endforeach()
+  string(STRIP "${words}" words)
+  set(${out} ${options} PARENT_SCOPE)
+  set(${out_words} ${words} PARENT_SCOPE)
+endfunction()
+
+# What nvcc belongs to: its version, the runtime's headers and static library.
+function(kvgauge_cuda_toolkit)
+  execute_process(COMMAND ${KVGAUGE_NVCC} --version OUTPUT_VARIABLE text RESULT_VARIABLE code)
+  if(NOT code EQUAL 0 OR NOT text MATCHES "release ([0-9]+\\.[0-9]+)")
+    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} --version does not tell a release (use -DKVGAUGE_CUDA=OFF)")
+  endif()
+  set(KVGAUGE_CUDA_VERSION ${CMAKE_MATCH_1} PARENT_SCOPE)
+  if(CMAKE_MATCH_1 VERSION_LESS 11.8)
+    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} is ${CMAKE_MATCH_1}; 11.8 or newer is needed (or -DKVGAUGE_CUDA=OFF)")
+  endif()
+  get_filename_component(root ${KVGAUGE_NVCC} REALPATH)
+  get_filename_component(root ${root} DIRECTORY)
+  get_filename_component(root ${root} DIRECTORY)
+  file(GLOB platforms ${root}/targets/*)
+  find_path(KVGAUGE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${root} ${platforms} PATH_SUFFIXES include)
+  find_library(KVGAUGE_CUDART cudart_static HINTS ${root} ${platforms} PATH_SUFFIXES lib64 lib)
+  mark_as_advanced(KVGAUGE_CUDA_INCLUDE KVGAUGE_CUDART)
+  if(NOT KVGAUGE_CUDA_INCLUDE OR NOT KVGAUGE_CUDART)
+    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} is here, but not cuda_runtime_api.h and libcudart_static.a "
+                        "(cuda-cudart-dev; or -DKVGAUGE_CUDA=OFF)")
+  endif()
+endfunction()
+
+if(KVGAUGE_CUDA AND NOT CMAKE_CROSSCOMPILING)
   find_program(KVGAUGE_NVCC nvcc HINTS ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
   mark_as_advanced(KVGAUGE_NVCC)
   if(KVGAUGE_NVCC)
-    message(STATUS "CUDA: ${KVGAUGE_NVCC} found; this version has no CUDA backend and leaves it alone")
+    kvgauge_cuda_native(natives)
+    if(natives OR NOT KVGAUGE_CUDA STREQUAL "AUTO")
+      kvgauge_cuda_toolkit()
+      kvgauge_cuda_choose("${natives}" targets)
+      kvgauge_cuda_gencode("${targets}" KVGAUGE_CUDA_GENCODE KVGAUGE_CUDA_BUILT)
+      set(KVGAUGE_HAS_CUDA ON)
+      message(STATUS "CUDA: ${KVGAUGE_NVCC}, ${KVGAUGE_CUDA_VERSION}, building for ${KVGAUGE_CUDA_BUILT}")
+    else()
+      message(STATUS "CUDA: ${KVGAUGE_NVCC} found but no GPU here, built without it "
+                     "(-DKVGAUGE_CUDA=ON builds for GPUs elsewhere)")
+    endif()
+  elseif(NOT KVGAUGE_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "KVGAUGE_CUDA=${KVGAUGE_CUDA}: no nvcc in PATH, CUDA_HOME or /usr/local/cuda; "
+                        "scripts/cuda_notice.sh says how to install it, -DKVGAUGE_CUDA=OFF does without")
   else()
     message(STATUS "CUDA: no nvcc found, none needed")
   endif()
-elseif(KVGAUGE_CUDA)
-  message(FATAL_ERROR "KVGAUGE_CUDA=ON: this version has no CUDA backend (use AUTO or OFF)")
 endif()
+
+# kvgauge_cuda_objects(OUT INCLUDES FILES...): compiles .cu files for every target; OUT gets the objects.
+# What ptxas says of registers and spills stays beside each object, in NAME.ptxas.
+function(kvgauge_cuda_objects out includes)
+  # 186: a template's loop that has no round for one of its types.
+  # The host's side of a kernel is never called (it is launched by address), so that it can do without
+  # exceptions and guards, and the program without the C++ library.
+  set(options -std=c++17 -O3 -t2 -lineinfo -Xptxas -v -diag-suppress 186
+      -Xcompiler=-Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics)
+  if(KVGAUGE_WERROR)
+    list(APPEND options -Werror all-warnings)
+  endif()
+  if(KVGAUGE_CUDA_VERSION VERSION_GREATER_EQUAL 12.8)
+    list(APPEND options --compress-mode=size)
+  endif()
+  if(KVGAUGE_CUDA_SMALL)
+    list(APPEND options -DGPU_ONLY_128=1)
+  endif()
+  list(TRANSFORM includes PREPEND -I)
+  set(objects "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.cu.o)
+    # A codec's rounding rule is IEEE operation by operation: nothing may be fused there.
+    set(exact "")
+    if(name MATCHES "^(append|expand)")
+      set(exact -fmad=false)
+    endif()
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND sh ${CMAKE_SOURCE_DIR}/cmake/nvcc_run.sh ${CMAKE_CURRENT_BINARY_DIR}/${name}.ptxas
+              ${KVGAUGE_NVCC} ${options} ${exact} ${KVGAUGE_CUDA_GENCODE} ${includes}
+              -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/cmake/nvcc_run.sh
+      DEPFILE ${object}.d
+      COMMENT "nvcc ${name}.cu"
+      VERBATIM)
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()

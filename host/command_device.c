@@ -16,10 +16,17 @@ static void print_facts(const struct session *session, const struct options *opt
     const struct backend_facts *facts = &session->facts;
     (void)printf("%-24s %s\n", "backend", facts->backend);
     (void)printf("%-24s %s\n", "device", facts->device);
-    (void)printf("%-24s %u (threads in use: %u)\n", "cores", facts->compute_units, facts->threads);
+    if (facts->driver[0] != '\0')
+        (void)printf("%-24s %s\n", "driver", facts->driver);
+    if (facts->threads > 0)
+        (void)printf("%-24s %u (threads in use: %u)\n", "cores", facts->compute_units,
+                     facts->threads);
+    else
+        (void)printf("%-24s %u\n", "multiprocessors", facts->compute_units);
     (void)printf("%-24s %s\n", "instruction set", facts->instruction_set);
     print_bytes("last-level cache", facts->llc_bytes, facts->llc_source);
-    print_bytes("memory", facts->memory_total_bytes, "");
+    print_bytes("memory", facts->memory_total_bytes,
+                facts->integrated ? "shared with the host" : "");
     print_bytes("memory free", facts->memory_free_bytes, facts->memory_source);
     struct memory_budget budget;
     memory_budget_make(facts, options->budget_given, options->budget_bytes, options->weights_bytes,
@@ -43,22 +50,30 @@ static enum status print_sweep(const struct session *session, struct status_text
     return STATUS_OK;
 }
 
-static int list_devices(const struct options *options) {
-    int found = 0;
-    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
-        const struct backend_options wanted = {.threads = options->threads};
+/* Device 0, 1, ... of a backend until one is missing; how many there are. */
+static uint32_t list_backend(const struct backend_ops *ops, const struct options *options) {
+    for (uint32_t ordinal = 0;; ordinal++) {
+        const struct backend_options wanted = {.threads = options->threads, .ordinal = ordinal};
         struct backend_device *device;
         struct status_text text = {""};
-        if ((*ops)->open(&wanted, &device, &text) != STATUS_OK) {
-            (void)printf("%-8s not here: %s\n", (*ops)->name, text.line);
-            continue;
+        if (ops->open(&wanted, &device, &text) != STATUS_OK) {
+            if (ordinal == 0)
+                (void)printf("%-8s not here: %s\n", ops->name, text.line);
+            return ordinal;
         }
         struct backend_facts facts;
-        (*ops)->facts(device, &facts);
-        (void)printf("%-8s %s\n", facts.backend, facts.device);
-        (*ops)->close(device);
-        found++;
+        ops->facts(device, &facts);
+        ops->close(device);
+        char name[32];
+        (void)snprintf(name, sizeof name, "%s:%u", facts.backend, ordinal);
+        (void)printf("%-8s %s\n", ordinal > 0 ? name : facts.backend, facts.device);
     }
+}
+
+static int list_devices(const struct options *options) {
+    uint32_t found = 0;
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++)
+        found += list_backend(*ops, options);
     return found > 0 ? 0 : 3;
 }
 

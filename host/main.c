@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "backend_build.h"
 #include "commands.h"
 #include "options.h"
 #include "session.h"
@@ -23,7 +24,11 @@ static int print_version(void) {
                  KVGAUGE_GIT[0] != '\0' ? " git " : "", KVGAUGE_GIT);
     for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++)
         (void)printf(" %s", (*ops)->name);
-    (void)printf("\nCUDA targets: none built in\n");
+    if (backend_cuda_version()[0] != '\0')
+        (void)printf("\nCUDA targets: %s (CUDA %s)\n", backend_cuda_targets(),
+                     backend_cuda_version());
+    else
+        (void)printf("\nCUDA targets: none built in\n");
     return flush_output();
 }
 

@@ -7,14 +7,22 @@
 
 #include "number.h"
 
-/* Left for everything else on the machine: a twentieth, but at least this much. */
+/* Left for everything else on the machine: a twentieth of what is free, but at least this much. A
+ * GPU that shares the host's memory leaves a sixteenth of all of it, because taking too much there
+ * can hang the machine. */
 #define MEMORY_LEAST_MARGIN_BYTES ((uint64_t)512 << 20)
+enum { MEMORY_FREE_PER_MARGIN = 20, MEMORY_SHARED_PER_MARGIN = 16 };
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
 
 void memory_budget_make(const struct backend_facts *facts, bool asked, uint64_t asked_bytes,
                         uint64_t weights_bytes, struct memory_budget *out) {
     *out = (struct memory_budget){.free_bytes = facts->memory_free_bytes};
-    uint64_t margin = out->free_bytes / 20;
-    margin = margin < MEMORY_LEAST_MARGIN_BYTES ? MEMORY_LEAST_MARGIN_BYTES : margin;
+    uint64_t margin = larger(out->free_bytes / MEMORY_FREE_PER_MARGIN, MEMORY_LEAST_MARGIN_BYTES);
+    if (facts->integrated)
+        margin = larger(margin, facts->memory_total_bytes / MEMORY_SHARED_PER_MARGIN);
     out->margin_bytes = margin < out->free_bytes ? margin : out->free_bytes;
     uint64_t budget = out->free_bytes - out->margin_bytes;
     char free_words[NUMBER_TEXT_BYTES], margin_words[NUMBER_TEXT_BYTES];

@@ -1,5 +1,7 @@
-/* How much memory may be planned for, and where that number came from. On the host: MemAvailable
- * of /proc/meminfo (or the cgroup's limit where it is lower) less a safety margin. */
+/* How much memory may be planned for, and where that number came from: what the backend says is
+ * free (on the host MemAvailable of /proc/meminfo, or the cgroup's limit where it is lower; on a
+ * GPU what cudaMemGetInfo says, or MemAvailable where it shares the host's memory) less a safety
+ * margin. */
 #ifndef MEMORY_H
 #define MEMORY_H
 

@@ -34,6 +34,26 @@ static enum status check_kernel(const struct backend_ops *ops, const char *kerne
                       ops->name, known);
 }
 
+/* The first backend that is no cpu and opens; else out->fell_back says why there is none. */
+static bool open_gpu(const struct backend_options *wanted, struct session *out) {
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+        if (strcmp((*ops)->name, "cpu") == 0)
+            continue;
+        struct backend_device *device;
+        if ((*ops)->open(wanted, &device, &out->fell_back) != STATUS_OK)
+            continue;
+        out->fell_back.line[0] = '\0';
+        out->ops = *ops;
+        out->device = device;
+        out->ops->facts(device, &out->facts);
+        return true;
+    }
+    if (out->fell_back.line[0] == '\0' && nvidia_driver_present())
+        (void)status_set(&out->fell_back, STATUS_MISSING,
+                         "an NVIDIA driver is here, but this build has no CUDA backend");
+    return false;
+}
+
 enum status session_open(const struct options *options, struct session *out,
                          struct status_text *text) {
     *out = (struct session){0};
@@ -53,18 +73,8 @@ enum status session_open(const struct options *options, struct session *out,
         wanted.ordinal = (uint32_t)value;
     }
     if (strcmp(name, "auto") == 0) {
-        for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
-            if (strcmp((*ops)->name, "cpu") == 0)
-                continue;
-            struct backend_device *device;
-            if ((*ops)->open(&wanted, &device, NULL) != STATUS_OK)
-                continue;
-            out->ops = *ops;
-            out->device = device;
-            out->ops->facts(device, &out->facts);
+        if (open_gpu(&wanted, out))
             return check_kernel(out->ops, options->kernel, text);
-        }
-        out->fell_back = nvidia_driver_present();
         (void)strcpy(name, "cpu");
     }
     out->ops = backend_find(name);
@@ -73,7 +83,8 @@ enum status session_open(const struct options *options, struct session *out,
         list_backends(known, sizeof known);
         if (strcmp(name, "cuda") == 0)
             return status_set(text, STATUS_MISSING,
-                              "--device cuda: this build has no CUDA backend (built in: %s)",
+                              "--device cuda: this build has no CUDA backend (built in: %s); "
+                              "build again with -DKVGAUGE_CUDA=ON",
                               known);
         return status_set(text, STATUS_BAD_INPUT, "--device %s: unknown; auto, %s are", name,
                           known);
@@ -94,9 +105,9 @@ void session_close(struct session *session) {
 }
 
 void session_say_fallback(const struct session *session) {
-    if (session->fell_back)
-        (void)fprintf(stderr, "kvgauge: an NVIDIA driver is here, but this build has no CUDA "
-                              "backend: measuring the CPU instead\n");
+    if (session->fell_back.line[0] != '\0')
+        (void)fprintf(stderr, "kvgauge: measuring the CPU, not a GPU: %s\n",
+                      session->fell_back.line);
 }
 
 int session_exit_code(enum status status) {

@@ -15,7 +15,9 @@ struct session {
     const struct backend_ops *ops;
     struct backend_device *device;
     struct backend_facts facts;
-    bool fell_back; /* --device auto, an NVIDIA GPU seems to be there, and cpu was taken */
+    /* Why --device auto took the cpu: a GPU backend is built in and did not open, or there is none
+     * and a GPU seems to be here. Empty when nothing has to be said. */
+    struct status_text fell_back;
 };
 
 /* --device auto takes the best backend built in that opens; it falls to cpu loudly when the

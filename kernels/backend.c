@@ -1,11 +1,24 @@
 /* The list of backends built into this program. */
 #include "backend.h"
+#include "backend_build.h"
 
 #include "cpu/cpu.h"
+#ifdef KVGAUGE_HAS_CUDA
+#include "cuda/cuda_backend.h"
+#else
+#define KVGAUGE_CUDA_VERSION ""
+#define KVGAUGE_CUDA_BUILT ""
+#endif
 
 #include <string.h>
 
-static const struct backend_ops *const backends[] = {&cpu_backend_ops, NULL};
+static const struct backend_ops *const backends[] = {
+    &cpu_backend_ops,
+#ifdef KVGAUGE_HAS_CUDA
+    &cuda_backend_ops,
+#endif
+    NULL,
+};
 
 const struct backend_ops *const *backend_list(void) {
     return backends;
@@ -16,4 +29,12 @@ const struct backend_ops *backend_find(const char *name) {
         if (strcmp((*ops)->name, name) == 0)
             return *ops;
     return NULL;
+}
+
+const char *backend_cuda_version(void) {
+    return KVGAUGE_CUDA_VERSION;
+}
+
+const char *backend_cuda_targets(void) {
+    return KVGAUGE_CUDA_BUILT;
 }

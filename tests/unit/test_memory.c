@@ -57,6 +57,27 @@ static void test_weights(void **state) {
     assert_int_equal(make(100 * GIB, false, 0, UINT64_MAX).budget_bytes, 0);
 }
 
+/* A GPU that shares the host's memory leaves a sixteenth of all of it, not of what is free. */
+static void test_integrated(void **state) {
+    (void)state;
+    struct backend_facts facts = {.memory_total_bytes = 128 * GIB,
+                                  .memory_free_bytes = 100 * GIB,
+                                  .memory_source = "MemAvailable",
+                                  .integrated = true};
+    struct memory_budget budget;
+    memory_budget_make(&facts, false, 0, 0, &budget);
+    assert_int_equal(budget.margin_bytes, 8 * GIB);
+    assert_int_equal(budget.budget_bytes, 92 * GIB);
+    memory_budget_make(&facts, true, 99 * GIB, 0, &budget); /* not past the margin when asked */
+    assert_int_equal(budget.budget_bytes, 92 * GIB);
+    facts.memory_free_bytes = 6 * GIB;
+    memory_budget_make(&facts, false, 0, 0, &budget);
+    assert_int_equal(budget.budget_bytes, 0);
+    facts.integrated = false;
+    memory_budget_make(&facts, false, 0, 0, &budget);
+    assert_int_equal(budget.margin_bytes, 512 * MIB);
+}
+
 static void test_resident(void **state) {
     (void)state;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -85,9 +106,8 @@ static void test_resident(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_margin),
-        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_margin),   cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_weights),  cmocka_unit_test(test_integrated),
         cmocka_unit_test(test_resident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
