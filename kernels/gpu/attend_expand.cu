@@ -95,14 +95,26 @@ GPU_KERNEL(EXPAND_THREADS, 2) attend_expand_kernel(const struct expand_arguments
     }
 }
 
-static bool expand_needs_bf16(enum format_id format) {
+/* Scales with fp32's exponents. */
+static bool expand_needs_range(enum format_id format) {
     return format == FORMAT_BF16 || format == FORMAT_MXFP4 || format == FORMAT_FP4_MX_BLOCK16;
+}
+
+/* Values of more than bf16's 8 significant bits; nvfp4's and fp8's have fewer. */
+static bool expand_needs_precision(enum format_id format) {
+    return format == FORMAT_F16 || format == FORMAT_Q8_0 || format == FORMAT_Q8_0_GGML ||
+           format == FORMAT_Q4_0 || format == FORMAT_Q4_0_GGML;
 }
 
 extern "C" enum status gpu_attend_expand_layout(const struct page_shape *from,
                                                 struct page_layout *out, struct status_text *text) {
     struct page_shape shape = *from;
-    const bool bf16 = expand_needs_bf16(from->k_format) || expand_needs_bf16(from->v_format);
+    const bool bf16 = expand_needs_range(from->k_format) || expand_needs_range(from->v_format);
+    if (bf16 && (expand_needs_precision(from->k_format) || expand_needs_precision(from->v_format)))
+        return status_set(text, STATUS_REFUSED,
+                          "kernel expand: %s and %s share no 16-bit format, as one needs the range "
+                          "of bf16 and the other the precision of f16",
+                          format_get(from->k_format)->name, format_get(from->v_format)->name);
     shape.k_format = bf16 ? FORMAT_BF16 : FORMAT_F16;
     shape.v_format = shape.k_format;
     return page_plan(&shape, out, text);
