@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# cover.sh HEADER KERNEL: every ptx_ wrapper of the header is called in the kernel.
+set -u
+missing=0
+names=$(grep -oE '\bptx_[a-z0-9_]+\(' "$1" | sort -u)
+[ -n "$names" ] || { echo "no wrapper found in $1"; exit 1; }
+for name in $names; do
+    name=${name%(}
+    grep -qE "\b$name(<[0-9]+>)?\(" "$2" || {
+        echo "no vectors of $name"
+        missing=1
+    }
+done
+exit $missing
