@@ -21,6 +21,9 @@ enum { GPU_WARP_LANES = 32 };
 /* What a table of kernels holds: GPU_ENTRY(struct arguments, kernel<...>). */
 #define GPU_ENTRY(arguments, ...) (reinterpret_cast<const void *>(&__VA_ARGS__))
 
+/* Before a loop whose trip count is known: arrays it indexes then stay in registers. */
+#define GPU_UNROLL _Pragma("unroll")
+
 GPU_DEVICE uint32_t gpu_thread() {
     return threadIdx.x;
 }
@@ -60,6 +63,7 @@ GPU_DEVICE float gpu_multiply(float a, float b) {
 }
 
 #else
+#define GPU_UNROLL
 #include <simt_lang.h>
 #endif
 

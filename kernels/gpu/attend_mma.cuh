@@ -1,0 +1,483 @@
+/* Paged decode attention on tensor cores, for head dims up to 256: KV tokens on m16, the query
+ * heads of one KV head on n8. Each warp takes its own tiles of tokens, keeps its own softmax and
+ * outputs in registers, and copies its own tokens ahead through a ring in shared memory; no barrier
+ * of the block stands in the loop. The warps of a block are merged once per segment. Wider rows and
+ * latents: attend_wide.cuh. */
+#ifndef ATTEND_MMA_CUH
+#define ATTEND_MMA_CUH
+
+#include "unit.cuh"
+
+enum { ATTEND_MMA_WARPS = 4 /* at most; fewer where shared memory is short */ };
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_mma_shape {
+    typedef tile_parts<K, V, KD, VD> parts;
+    static constexpr uint32_t HEADS = tiles * UNIT_HEADS;
+    /* Tiles that are copied and attended together: 4-bit ones are small. */
+    static constexpr uint32_t TOGETHER = K::BITS == 4 && V::BITS == 4 && !parts::RAW ? 2 : 1;
+    static constexpr uint32_t STAGES = 3;
+    static constexpr uint32_t K_RAW_AT = parts::BYTES;
+    static constexpr uint32_t V_RAW_AT = K_RAW_AT + TILE_TOKENS * parts::K_RAW_ROW;
+    static constexpr uint32_t TILE_BYTES =
+        (V_RAW_AT + TILE_TOKENS * parts::V_RAW_ROW + 127) / 128 * 128;
+    static constexpr uint32_t STAGE_BYTES = TOGETHER * TILE_BYTES;
+    static constexpr uint32_t STAGE_TOKENS = TOGETHER * TILE_TOKENS;
+    /* 16-bit numbers; the odd length spreads the heads over the banks */
+    static constexpr uint32_t QUERY_ROW_BYTES = (KD + 8) * 2;
+    static constexpr uint32_t QUERY_BYTES = HEADS * QUERY_ROW_BYTES;
+    static constexpr uint32_t MERGE_ROW = VD + 4; /* fp32 */
+    static constexpr uint32_t MERGE_BYTES = HEADS * (MERGE_ROW + ATTEND_PARTIAL_NUMBERS) * 4;
+    static constexpr uint32_t K_UNITS = KD / TILE_UNIT_VALUES, V_UNITS = VD / TILE_UNIT_VALUES;
+    /* Blocks per multiprocessor that registers are kept for. */
+    static constexpr uint32_t BLOCKS = KD > 192 || (KD > 128 && tiles > 1)  ? 2
+                                       : KD > 128 || (KD > 64 && tiles > 1) ? 3
+                                                                            : 4;
+    GPU_CONSTEXPR static uint32_t shared_bytes(uint32_t warps) {
+        return QUERY_BYTES +
+               warps * (STAGES * STAGE_BYTES > MERGE_BYTES ? STAGES * STAGE_BYTES : MERGE_BYTES);
+    }
+};
+
+/* One warp's walk over a segment. Positions count from the first slot of the segment's first page.
+ */
+struct attend_walk {
+    struct attend_place place;
+    uint32_t kv_head;
+    uint32_t begin, end; /* positions that are wanted */
+    uint32_t start;      /* of the first tile: begin, or 16-aligned below it where pages allow */
+    bool linear;         /* 16 neighbouring tokens always lie in one page */
+};
+
+GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
+                                               const struct backend_segment &segment) {
+    struct attend_walk walk;
+    walk.place = attend_locate(a, segment);
+    walk.kv_head = segment.kv_head;
+    walk.begin = walk.place.first_slot;
+    walk.end = walk.begin + (uint32_t)segment.token_count;
+    walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
+    walk.start = walk.linear ? walk.begin / TILE_TOKENS * TILE_TOKENS : walk.begin;
+    return walk;
+}
+
+/* Where the tokens of a tile lie: asked for one tile ahead, so that no copy waits for the table. */
+struct attend_ahead {
+    int32_t page;  /* linear: of the tile; else of this lane's token (lane % 16) */
+    uint32_t slot; /* likewise */
+};
+
+GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &a,
+                                                 const struct attend_walk &walk, uint32_t position,
+                                                 uint32_t lane) {
+    uint32_t mine = position + (walk.linear ? 0 : lane % TILE_TOKENS);
+    mine = mine < walk.end ? mine : walk.end - 1;
+    struct attend_ahead ahead;
+    ahead.page = attend_page(a, walk.place, mine, &ahead.slot);
+    return ahead;
+}
+
+/* Asks for one tile's 16 tokens. */
+template <class S>
+GPU_DEVICE void attend_mma_copy(const struct attend_arguments &a, const struct attend_walk &walk,
+                                const struct attend_ahead &ahead, uint32_t position, uint32_t tile,
+                                uint32_t lane) {
+    typedef typename S::parts P;
+    const bool inside = position >= walk.begin && position + TILE_TOKENS <= walk.end;
+    if (!P::RAW && walk.linear && inside) {
+        const struct tile_source k = tile_source_of(a, a.k, walk.kv_head, ahead.page);
+        const struct tile_source v = tile_source_of(a, a.v, walk.kv_head, ahead.page);
+        tile_copy_rows_linear<P::K_ROW>(tile, k.values + ahead.slot * P::K_ROW, lane);
+        tile_copy_rows_linear<P::V_ROW>(tile + P::V_AT, v.values + ahead.slot * P::V_ROW, lane);
+        if constexpr (P::K_SCALES_ROW > 0)
+            tile_copy_scales_linear<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
+                tile + P::K_SCALES_AT, k.scales + ahead.slot * P::K_SCALES_ROW, lane);
+        if constexpr (P::V_SCALES_ROW > 0)
+            tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
+                tile + P::V_SCALES_AT, v.scales + ahead.slot * P::V_SCALES_ROW, lane);
+        return;
+    }
+    const uint32_t own = position + lane % TILE_TOKENS;
+    const struct tile_tokens mine = {ahead.page,
+                                     ahead.slot + (walk.linear ? lane % TILE_TOKENS : 0),
+                                     own >= walk.begin && own < walk.end};
+    if constexpr (P::K_RAW_ROW > 0)
+        tile_copy_raw<P::K_RAW_ROW>(tile + S::K_RAW_AT, a, a.k, walk.kv_head, mine, lane);
+    else
+        tile_copy_rows<P::K_ROW>(tile, a, a.k, walk.kv_head, mine, lane);
+    if constexpr (P::V_RAW_ROW > 0)
+        tile_copy_raw<P::V_RAW_ROW>(tile + S::V_RAW_AT, a, a.v, walk.kv_head, mine, lane);
+    else
+        tile_copy_rows<P::V_ROW>(tile + P::V_AT, a, a.v, walk.kv_head, mine, lane);
+    if constexpr (P::K_RAW_ROW == 0 && P::K_SCALES_ROW > 0)
+        tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(tile + P::K_SCALES_AT, a, a.k,
+                                                            walk.kv_head, mine, lane);
+    if constexpr (P::V_RAW_ROW == 0 && P::V_SCALES_ROW > 0)
+        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(tile + P::V_SCALES_AT, a, a.v,
+                                                            walk.kv_head, mine, lane);
+}
+
+/* What came as whole blocks is sorted into the planes. */
+template <class S, class K, class V, uint32_t KD, uint32_t VD>
+GPU_DEVICE void attend_mma_repack(uint32_t tile, uint32_t lane) {
+    typedef typename S::parts P;
+    if constexpr (P::K_RAW_ROW > 0)
+        tile_repack<K, KD>(tile, tile + P::K_SCALES_AT, tile + S::K_RAW_AT, lane, GPU_WARP_LANES);
+    if constexpr (P::V_RAW_ROW > 0)
+        tile_repack<V, VD>(tile + P::V_AT, tile + P::V_SCALES_AT, tile + S::V_RAW_AT, lane,
+                           GPU_WARP_LANES);
+}
+
+/* The block's query heads as 16-bit rows in shared memory; heads past the group are zeros. */
+template <class F, uint32_t dim, uint32_t heads>
+GPU_DEVICE void attend_stage_queries(const struct attend_arguments &a,
+                                     const struct backend_segment &segment, uint32_t first_head,
+                                     uint32_t rows, uint32_t row_bytes) {
+    const float *from = a.dev_queries + attend_output_row(a, segment, first_head) * dim;
+    const uint32_t real = a.group_heads - first_head;
+    for (uint32_t i = gpu_thread(); i < heads * (dim / 2); i += gpu_threads()) {
+        const uint32_t head = i / (dim / 2), pair = i % (dim / 2);
+        const float *at = from + head * dim + 2 * pair;
+        const uint32_t packed = head < real ? unit_pack<F>(at[0], at[1]) : 0u;
+        ptx_store_shared_u32(rows + head * row_bytes + pair * 4, packed);
+    }
+}
+
+/* The lane's B fragments of one unit and one tile of eight heads. */
+template <class F>
+GPU_DEVICE void attend_query_fragments(uint32_t (&out)[8], uint32_t rows, uint32_t row_bytes,
+                                       uint32_t unit, const struct unit_lane &lane) {
+    const uint32_t row = rows + lane.g * row_bytes + unit * TILE_UNIT_VALUES * 2;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint32_t step = i / 2, pair = i % 2;
+        const uint32_t low = unit_query_value<F>(step, pair, 0, lane.t);
+        const uint32_t high = unit_query_value<F>(step, pair, 1, lane.t);
+        out[i] = ptx_load_shared_u16(row + low * 2) | ptx_load_shared_u16(row + high * 2) << 16;
+        if constexpr (F::BITS == 4 && unit_has_zero<F>()) {
+            if (step & 1) /* q4_0's high nibbles come out 16 times too large */
+                out[i] = F::multiply(out[i], 0x2C002C00u);
+        }
+    }
+}
+
+/* Scores of tokens that are not wanted. Rows g and g + 8 of a tile are these tokens of it: */
+GPU_DEVICE uint32_t attend_token_of(uint32_t g) {
+    return 4 * (g >> 1) + (g & 1);
+}
+
+template <uint32_t tiles>
+GPU_DEVICE void attend_mask(float (&sums)[tiles][4], const struct attend_walk &walk,
+                            uint32_t position, const struct unit_lane &lane) {
+    const uint32_t near = position + attend_token_of(lane.g), far = near + 2;
+    const bool near_real = near >= walk.begin && near < walk.end;
+    const bool far_real = far >= walk.begin && far < walk.end;
+    GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++) {
+        sums[n][0] = near_real ? sums[n][0] : -INFINITY;
+        sums[n][1] = near_real ? sums[n][1] : -INFINITY;
+        sums[n][2] = far_real ? sums[n][2] : -INFINITY;
+        sums[n][3] = far_real ? sums[n][3] : -INFINITY;
+    }
+}
+
+/* Softmax so far, of heads 8 n + 2 t + i. largest: unscaled scores, the same in all lanes of a
+ * head; sums: this lane's own rows only. */
+template <uint32_t tiles> struct attend_softmax {
+    float largest[tiles][2];
+    float sums[tiles][2];
+};
+
+/* Raises the maxima if any score of the warp is above its own. True when one was: what was summed
+ * before must be multiplied by `factors`. Rare after the first tiles. */
+template <uint32_t tiles, uint32_t together>
+GPU_DEVICE bool attend_raise(struct attend_softmax<tiles> &softmax,
+                             const float (&scores)[together][tiles][4], float score_scale,
+                             float (&factors)[tiles][2]) {
+    float top[tiles][2];
+    bool above = false;
+    GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++) {
+        GPU_UNROLL
+        for (uint32_t i = 0; i < 2; i++) {
+            top[n][i] = fmaxf(scores[0][n][i], scores[0][n][i + 2]);
+            GPU_UNROLL
+            for (uint32_t s = 1; s < together; s++)
+                top[n][i] = fmaxf(top[n][i], fmaxf(scores[s][n][i], scores[s][n][i + 2]));
+            above = above || top[n][i] > softmax.largest[n][i];
+        }
+    }
+    if (!gpu_any(above))
+        return false;
+    GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++) {
+        GPU_UNROLL
+        for (uint32_t i = 0; i < 2; i++) {
+            GPU_UNROLL
+            for (uint32_t bits = 4; bits < 32; bits *= 2)
+                top[n][i] = fmaxf(top[n][i], gpu_shuffle_xor(top[n][i], bits));
+            top[n][i] = fmaxf(top[n][i], softmax.largest[n][i]);
+            factors[n][i] = ptx_exp2((softmax.largest[n][i] - top[n][i]) * score_scale);
+            softmax.largest[n][i] = top[n][i];
+            softmax.sums[n][i] *= factors[n][i];
+        }
+    }
+    return true;
+}
+
+/* Scores of one tile to weights, summed, and to the B fragments of P^T. */
+template <class V, uint32_t tiles>
+GPU_DEVICE void attend_weights(uint32_t (&out)[tiles][2], struct attend_softmax<tiles> &softmax,
+                               const float (&scores)[tiles][4], float score_scale) {
+    GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++) {
+        const float shift0 = unit_lift<V>() - softmax.largest[n][0] * score_scale;
+        const float shift1 = unit_lift<V>() - softmax.largest[n][1] * score_scale;
+        const float p0 = ptx_exp2(fmaf(scores[n][0], score_scale, shift0));
+        const float p1 = ptx_exp2(fmaf(scores[n][1], score_scale, shift1));
+        const float p2 = ptx_exp2(fmaf(scores[n][2], score_scale, shift0));
+        const float p3 = ptx_exp2(fmaf(scores[n][3], score_scale, shift1));
+        softmax.sums[n][0] += p0 + p2;
+        softmax.sums[n][1] += p1 + p3;
+        out[n][0] = ptx_movmatrix_trans(unit_pack<V>(p0, p1));
+        out[n][1] = ptx_movmatrix_trans(unit_pack<V>(p2, p3));
+    }
+}
+
+/* A finished sum goes to the outputs, or to the partial results when its row has other segments. */
+GPU_DEVICE void attend_store(const struct attend_arguments &a,
+                             const struct backend_segment &segment, uint32_t segment_number,
+                             bool whole, uint32_t head, uint32_t value, float output, float largest,
+                             float sum) {
+    if (whole) {
+        const uint64_t row = attend_output_row(a, segment, head);
+        const uint32_t query_head = (uint32_t)(row % a.query_heads);
+        a.dev_outputs[row * a.v_dim + value] =
+            output * attend_final_factor(a, query_head, largest, sum);
+        return;
+    }
+    attend_partial_output(a, segment_number, head)[value] = output;
+    if (value == 0) {
+        float *numbers = attend_partial_numbers(a, segment_number, head);
+        numbers[ATTEND_PARTIAL_LARGEST] = largest;
+        numbers[ATTEND_PARTIAL_SUM] = sum;
+    }
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_mma_warp {
+    typedef attend_mma_shape<K, V, KD, VD, tiles> S;
+    float outputs[S::V_UNITS][UNIT_STEPS][tiles][4];
+    struct attend_softmax<tiles> softmax;
+    uint32_t queries[S::K_UNITS][tiles][8];
+
+    GPU_DEVICE void clear() {
+        GPU_UNROLL
+        for (uint32_t u = 0; u < S::V_UNITS; u++)
+            GPU_UNROLL
+        for (uint32_t i = 0; i < UNIT_STEPS; i++)
+            GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++)
+            GPU_UNROLL
+        for (uint32_t e = 0; e < 4; e++)
+            outputs[u][i][n][e] = 0.0f;
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            softmax.largest[n][0] = softmax.largest[n][1] = -INFINITY;
+            softmax.sums[n][0] = softmax.sums[n][1] = 0.0f;
+        }
+    }
+
+    GPU_DEVICE void rescale(const float (&factors)[tiles][2]) {
+        GPU_UNROLL
+        for (uint32_t u = 0; u < S::V_UNITS; u++)
+            GPU_UNROLL
+        for (uint32_t i = 0; i < UNIT_STEPS; i++)
+            GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++)
+            GPU_UNROLL
+        for (uint32_t e = 0; e < 4; e++)
+            outputs[u][i][n][e] *= factors[n][e & 1];
+    }
+
+    /* One stage: its scores, the softmax, its values. */
+    GPU_DEVICE void attend(const struct attend_walk &walk, uint32_t position, uint32_t stage,
+                           float score_scale, const struct unit_lane &lane) {
+        typedef typename S::parts P;
+        float scores[S::TOGETHER][tiles][4] = {};
+        GPU_UNROLL
+        for (uint32_t s = 0; s < S::TOGETHER; s++) {
+            const uint32_t tile = stage + s * S::TILE_BYTES;
+            GPU_UNROLL
+            for (uint32_t u = 0; u < S::K_UNITS; u++)
+                unit_scores<K, KD, tiles>(scores[s], queries[u], tile, tile + P::K_SCALES_AT, u,
+                                          lane);
+        }
+        if (position < walk.begin || position + S::STAGE_TOKENS > walk.end) {
+            GPU_UNROLL
+            for (uint32_t s = 0; s < S::TOGETHER; s++)
+                attend_mask<tiles>(scores[s], walk, position + s * TILE_TOKENS, lane);
+        }
+        float factors[tiles][2];
+        if (attend_raise<tiles, S::TOGETHER>(softmax, scores, score_scale, factors))
+            rescale(factors);
+        GPU_UNROLL
+        for (uint32_t s = 0; s < S::TOGETHER; s++) {
+            const uint32_t tile = stage + s * S::TILE_BYTES;
+            uint32_t weights[tiles][2];
+            attend_weights<V, tiles>(weights, softmax, scores[s], score_scale);
+            GPU_UNROLL
+            for (uint32_t u = 0; u < S::V_UNITS; u++)
+                unit_outputs<V, VD, tiles>(outputs[u], weights, tile + P::V_AT,
+                                           tile + P::V_SCALES_AT, u, lane);
+        }
+    }
+
+    /* Leaves this warp's outputs and numbers in `merge`: [heads][MERGE_ROW], [heads][2]. */
+    GPU_DEVICE void leave(float *merge, float score_scale, const struct unit_lane &lane) {
+        float *numbers = merge + S::HEADS * S::MERGE_ROW;
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            GPU_UNROLL
+            for (uint32_t e = 0; e < 4; e++) {
+                const uint32_t head = UNIT_HEADS * n + 2 * lane.t + (e & 1);
+                GPU_UNROLL
+                for (uint32_t u = 0; u < S::V_UNITS; u++) {
+                    GPU_UNROLL
+                    for (uint32_t i = 0; i < UNIT_STEPS; i++)
+                        merge[head * S::MERGE_ROW + u * TILE_UNIT_VALUES +
+                              unit_output_value<V>(i, e >> 1, lane.g)] =
+                            outputs[u][i][n][e] * unit_tile_factor<V>(i);
+                }
+            }
+            GPU_UNROLL
+            for (uint32_t i = 0; i < 2; i++) {
+                float sum = softmax.sums[n][i];
+                GPU_UNROLL
+                for (uint32_t bits = 4; bits < 32; bits *= 2)
+                    sum += gpu_shuffle_xor(sum, bits);
+                if (lane.g == 0) {
+                    float *of_head = numbers + (UNIT_HEADS * n + 2 * lane.t + i) *
+                                                   (uint32_t)ATTEND_PARTIAL_NUMBERS;
+                    of_head[ATTEND_PARTIAL_LARGEST] = softmax.largest[n][i] * score_scale;
+                    of_head[ATTEND_PARTIAL_SUM] = sum;
+                }
+            }
+        }
+    }
+};
+
+/* All warps' results of a segment become one. */
+template <class S, class V, uint32_t VD>
+GPU_DEVICE void attend_mma_merge(const struct attend_arguments &a,
+                                 const struct backend_segment &segment, uint32_t segment_number,
+                                 uint32_t first_head, const float *merge) {
+    constexpr uint32_t warp_floats = S::MERGE_BYTES / 4;
+    const uint32_t warps = gpu_threads() / GPU_WARP_LANES;
+    const float unlift = ptx_exp2(-unit_lift<V>());
+    const float output_scale = a.v_tensor_scale * V::UNDO * unlift;
+    const bool whole = attend_is_whole(a, segment);
+    const uint32_t left = a.group_heads - first_head;
+    const uint32_t heads = left < S::HEADS ? left : S::HEADS;
+    for (uint32_t i = gpu_thread(); i < heads * VD; i += gpu_threads()) {
+        const uint32_t head = i / VD, value = i % VD;
+        const float *numbers =
+            merge + S::HEADS * S::MERGE_ROW + head * (uint32_t)ATTEND_PARTIAL_NUMBERS;
+        float largest = -INFINITY, sum = 0.0f, output = 0.0f;
+        for (uint32_t w = 0; w < warps; w++)
+            largest = fmaxf(largest, numbers[w * warp_floats + ATTEND_PARTIAL_LARGEST]);
+        for (uint32_t w = 0; w < warps; w++) {
+            const float own = numbers[w * warp_floats + ATTEND_PARTIAL_LARGEST];
+            /* a warp without tokens has nothing to add, and -inf less -inf is no number */
+            const float factor = own == largest ? 1.0f : ptx_exp2(own - largest);
+            sum += factor * numbers[w * warp_floats + ATTEND_PARTIAL_SUM];
+            output += factor * merge[w * warp_floats + head * S::MERGE_ROW + value];
+        }
+        attend_store(a, segment, segment_number, whole, first_head + head, value,
+                     output * output_scale, largest, sum * unlift);
+    }
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles>
+GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t segment_number,
+                                   uint32_t first_head, unsigned char *shared) {
+    typedef attend_mma_shape<K, V, KD, VD, tiles> S;
+    const struct backend_segment segment = a.dev_segments[segment_number];
+    const struct attend_walk walk = attend_walk_make(a, segment);
+    const uint32_t warp = gpu_thread() / GPU_WARP_LANES, warps = gpu_threads() / GPU_WARP_LANES;
+    const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
+    const uint32_t queries = ptx_shared_address(shared);
+    const uint32_t ring = queries + S::QUERY_BYTES + warp * S::STAGES * S::STAGE_BYTES;
+    const float score_scale = a.score_scale * K::UNDO;
+
+    const uint32_t step = warps * S::STAGE_TOKENS;
+    uint32_t asked = walk.start + warp * S::STAGE_TOKENS; /* position of the next tile to ask for */
+    struct attend_ahead ahead[S::TOGETHER];
+    const auto look = [&](uint32_t position) {
+        GPU_UNROLL
+        for (uint32_t s = 0; s < S::TOGETHER; s++)
+            ahead[s] = attend_look_ahead(a, walk, position + s * TILE_TOKENS, lane.lane);
+    };
+    const auto ask = [&](uint32_t stage) {
+        if (asked < walk.end) {
+            GPU_UNROLL
+            for (uint32_t s = 0; s < S::TOGETHER; s++)
+                attend_mma_copy<S>(a, walk, ahead[s], asked + s * TILE_TOKENS,
+                                   stage + s * S::TILE_BYTES, lane.lane);
+            asked += step;
+            if (asked < walk.end)
+                look(asked);
+        }
+        ptx_cp_async_commit();
+    };
+
+    if (asked < walk.end)
+        look(asked);
+    GPU_UNROLL
+    for (uint32_t stage = 0; stage + 1 < S::STAGES; stage++)
+        ask(ring + stage * S::STAGE_BYTES);
+    attend_stage_queries<K, KD, S::HEADS>(a, segment, first_head, queries, S::QUERY_ROW_BYTES);
+    gpu_sync_block();
+    struct attend_mma_warp<K, V, KD, VD, tiles> state;
+    GPU_UNROLL
+    for (uint32_t u = 0; u < S::K_UNITS; u++)
+        GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++)
+        attend_query_fragments<K>(state.queries[u][n],
+                                  queries + n * UNIT_HEADS * S::QUERY_ROW_BYTES, S::QUERY_ROW_BYTES,
+                                  u, lane);
+    state.clear();
+
+    const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
+    uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;
+    for (uint32_t position = walk.start + warp * S::STAGE_TOKENS; position < walk.end;
+         position += step) {
+        ptx_cp_async_wait<S::STAGES - 2>();
+        gpu_sync_warp(); /* everyone's copies are seen, and the stage behind is no longer read */
+        ask(writing);
+        if constexpr (S::parts::RAW) {
+            attend_mma_repack<S, K, V, KD, VD>(reading, lane.lane);
+            gpu_sync_warp();
+        }
+        state.attend(walk, position, reading, score_scale, lane);
+        reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
+        writing = writing + S::STAGE_BYTES == ring_end ? ring : writing + S::STAGE_BYTES;
+    }
+    ptx_cp_async_wait<0>();
+    gpu_sync_block(); /* the rings become the place of the merge */
+    float *merge = reinterpret_cast<float *>(shared + S::QUERY_BYTES);
+    state.leave(merge + warp * (S::MERGE_BYTES / 4), score_scale, lane);
+    gpu_sync_block();
+    attend_mma_merge<S, V, VD>(a, segment, segment_number, first_head, merge);
+    gpu_sync_block();
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles>
+GPU_KERNEL(ATTEND_MMA_WARPS *GPU_WARP_LANES, (attend_mma_shape<K, V, KD, VD, tiles>::BLOCKS))
+attend_mma(const struct attend_arguments a) {
+    GPU_SHARED(shared);
+    const uint32_t worker = gpu_block() / a.head_chunks, chunk = gpu_block() % a.head_chunks;
+    const uint32_t end = a.dev_worker_first[worker + 1];
+    for (uint32_t segment = a.dev_worker_first[worker]; segment < end; segment++)
+        attend_mma_segment<K, V, KD, VD, tiles>(a, segment, chunk * tiles * UNIT_HEADS, shared);
+}
+
+#endif

@@ -1,0 +1,413 @@
+/* Paged decode attention on tensor cores for rows too wide for one warp's registers: head dim 512,
+ * 256 with sixteen query heads, and latents (V is the first values of K's own rows).
+ * The four warps of a block share every tile of tokens and split the head dim: each takes every
+ * fourth unit of 64 values. Partial scores are added up through shared memory; after that every
+ * warp has all weights and adds its own units of V, so that each value is decoded once for K and
+ * once for V, and nothing is merged at the end. Heads past 8 x tiles are other blocks'
+ * (head_chunks), which find the same tiles in the second-level cache. */
+#ifndef ATTEND_WIDE_CUH
+#define ATTEND_WIDE_CUH
+
+#include "attend_mma.cuh"
+
+enum { ATTEND_WIDE_WARPS = 4, ATTEND_WIDE_THREADS = ATTEND_WIDE_WARPS * GPU_WARP_LANES };
+
+/* VD: values of an output row. latent: V is read from K's rows. */
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles, bool latent>
+struct attend_wide_shape {
+    typedef tile_parts<K, V, KD, latent ? 0 : VD> parts;
+    static constexpr uint32_t HEADS = tiles * UNIT_HEADS;
+    static constexpr uint32_t K_RAW_AT = parts::BYTES;
+    static constexpr uint32_t V_RAW_AT = K_RAW_AT + TILE_TOKENS * parts::K_RAW_ROW;
+    static constexpr uint32_t TILE_BYTES =
+        (V_RAW_AT + TILE_TOKENS * parts::V_RAW_ROW + 127) / 128 * 128;
+    /* Two tiles at a time where two stages of them fit the smallest shared memory (99 KiB). */
+    static constexpr uint32_t TOGETHER = 2 * TILE_BYTES <= 40960 ? 2 : 1;
+    static constexpr uint32_t STAGE_BYTES = TOGETHER * TILE_BYTES;
+    static constexpr uint32_t STAGE_TOKENS = TOGETHER * TILE_TOKENS;
+    static constexpr uint32_t STAGES = STAGE_BYTES <= 24576 ? 3 : 2;
+    static constexpr uint32_t K_UNITS = KD / TILE_UNIT_VALUES, V_UNITS = VD / TILE_UNIT_VALUES;
+    static constexpr uint32_t OWN_K_UNITS = (K_UNITS + ATTEND_WIDE_WARPS - 1) / ATTEND_WIDE_WARPS;
+    static constexpr uint32_t OWN_V_UNITS = (V_UNITS + ATTEND_WIDE_WARPS - 1) / ATTEND_WIDE_WARPS;
+    /* Shared memory: query fragments, exchange of scores, ring. */
+    static constexpr uint32_t QUERY_BYTES = K_UNITS * tiles * GPU_WARP_LANES * 8 * 4;
+    static constexpr uint32_t EXCHANGE_PART = TOGETHER * tiles * GPU_WARP_LANES * 16;
+    static constexpr uint32_t EXCHANGE_BYTES = ATTEND_WIDE_WARPS * EXCHANGE_PART;
+    static constexpr uint32_t RING_AT = QUERY_BYTES + EXCHANGE_BYTES;
+    static constexpr uint32_t QUERY_ROW_BYTES = (KD + 8) * 2; /* while they are staged */
+    static constexpr uint32_t OUTPUT_ROW = VD + 4;            /* fp32, when all is done */
+    static constexpr uint32_t OUTPUT_BYTES = HEADS * (OUTPUT_ROW + ATTEND_PARTIAL_NUMBERS) * 4;
+    static constexpr uint32_t STAGING_BYTES = HEADS * QUERY_ROW_BYTES;
+    static constexpr uint32_t AROUND_BYTES =
+        OUTPUT_BYTES > STAGING_BYTES ? OUTPUT_BYTES : STAGING_BYTES;
+    static constexpr uint32_t SHARED_BYTES =
+        RING_AT + (STAGES * STAGE_BYTES > AROUND_BYTES ? STAGES * STAGE_BYTES : AROUND_BYTES);
+    /* Threads that copy one token. */
+    static constexpr uint32_t COPIERS = ATTEND_WIDE_THREADS / STAGE_TOKENS;
+};
+
+/* A thread copies its own token's row, every COPIERS-th piece of it. */
+template <class S, uint32_t row_bytes>
+GPU_DEVICE void attend_wide_copy_row(uint32_t rows, uint32_t row, const uint8_t *from,
+                                     uint32_t copier, bool real) {
+    constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
+    const uint32_t to = rows + row * row_bytes;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < (chunks + S::COPIERS - 1) / S::COPIERS; i++) {
+        const uint32_t chunk = copier + S::COPIERS * i;
+        if (chunks % S::COPIERS == 0 || chunk < chunks)
+            ptx_cp_async_16(to + (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
+                            from + chunk * TILE_CHUNK_BYTES, real);
+    }
+}
+
+template <class S, uint32_t row_bytes, uint32_t unit_bytes>
+GPU_DEVICE void attend_wide_copy_scales(uint32_t scales, uint32_t row, const uint8_t *from,
+                                        uint32_t copier, bool real) {
+    constexpr uint32_t words = row_bytes / unit_bytes;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < (words + S::COPIERS - 1) / S::COPIERS; i++) {
+        const uint32_t word = copier + S::COPIERS * i;
+        if (word < words)
+            tile_copy<unit_bytes>(scales + (word * TILE_TOKENS + row) * unit_bytes,
+                                  from + word * unit_bytes, real);
+    }
+}
+
+template <class S, uint32_t row_bytes>
+GPU_DEVICE void attend_wide_copy_raw(uint32_t raw, uint32_t token, const uint8_t *from,
+                                     uint32_t copier, bool real) {
+    constexpr uint32_t width = tile_copy_bytes(row_bytes), pieces = row_bytes / width;
+    for (uint32_t piece = copier; piece < pieces; piece += S::COPIERS)
+        tile_copy<width>(raw + token * row_bytes + piece * width, from + piece * width, real);
+}
+
+/* Asks for this thread's token of one stage. */
+template <class S>
+GPU_DEVICE void attend_wide_copy(const struct attend_arguments &a, const struct attend_walk &walk,
+                                 const struct attend_ahead &ahead, uint32_t position,
+                                 uint32_t stage) {
+    typedef typename S::parts P;
+    const uint32_t token = gpu_thread() / S::COPIERS, copier = gpu_thread() % S::COPIERS;
+    const bool real = position + token < walk.end;
+    const uint32_t tile = stage + token / TILE_TOKENS * S::TILE_BYTES;
+    const uint32_t in_tile = token % TILE_TOKENS, row = tile_row_of(in_tile);
+    const struct tile_source k = tile_source_of(a, a.k, walk.kv_head, ahead.page);
+    if constexpr (P::K_RAW_ROW > 0) {
+        attend_wide_copy_raw<S, P::K_RAW_ROW>(tile + S::K_RAW_AT, in_tile,
+                                              k.values + ahead.slot * P::K_RAW_ROW, copier, real);
+    } else {
+        attend_wide_copy_row<S, P::K_ROW>(tile, row, k.values + ahead.slot * P::K_ROW, copier,
+                                          real);
+        if constexpr (P::K_SCALES_ROW > 0)
+            attend_wide_copy_scales<S, P::K_SCALES_ROW, P::K_SCALE_BYTES>(
+                tile + P::K_SCALES_AT, row, k.scales + ahead.slot * P::K_SCALES_ROW, copier, real);
+    }
+    if constexpr (P::V_ROW > 0) {
+        const struct tile_source v = tile_source_of(a, a.v, walk.kv_head, ahead.page);
+        if constexpr (P::V_RAW_ROW > 0) {
+            attend_wide_copy_raw<S, P::V_RAW_ROW>(
+                tile + S::V_RAW_AT, in_tile, v.values + ahead.slot * P::V_RAW_ROW, copier, real);
+        } else {
+            attend_wide_copy_row<S, P::V_ROW>(tile + P::V_AT, row, v.values + ahead.slot * P::V_ROW,
+                                              copier, real);
+            if constexpr (P::V_SCALES_ROW > 0)
+                attend_wide_copy_scales<S, P::V_SCALES_ROW, P::V_SCALE_BYTES>(
+                    tile + P::V_SCALES_AT, row, v.scales + ahead.slot * P::V_SCALES_ROW, copier,
+                    real);
+        }
+    }
+}
+
+/* The queries of all heads as B fragments in shared memory: [unit][8 heads][half][lane][4]. The
+ * ring is free while this goes on. */
+template <class S, class K, uint32_t KD, uint32_t tiles>
+GPU_DEVICE void attend_wide_queries(const struct attend_arguments &a,
+                                    const struct backend_segment &segment, uint32_t first_head,
+                                    uint32_t shared, const struct unit_lane &lane) {
+    const uint32_t rows = shared + S::RING_AT, warp = gpu_thread() / GPU_WARP_LANES;
+    attend_stage_queries<K, KD, S::HEADS>(a, segment, first_head, rows, S::QUERY_ROW_BYTES);
+    gpu_sync_block();
+    for (uint32_t i = warp; i < S::K_UNITS * tiles; i += ATTEND_WIDE_WARPS) {
+        uint32_t fragment[8];
+        attend_query_fragments<K>(fragment, rows + i % tiles * UNIT_HEADS * S::QUERY_ROW_BYTES,
+                                  S::QUERY_ROW_BYTES, i / tiles, lane);
+        const uint32_t to = shared + i * 1024 + lane.lane * 16;
+        const uint32_t low[4] = {fragment[0], fragment[1], fragment[2], fragment[3]};
+        const uint32_t high[4] = {fragment[4], fragment[5], fragment[6], fragment[7]};
+        ptx_store_shared_v4(to, low);
+        ptx_store_shared_v4(to + 512, high);
+    }
+    gpu_sync_block();
+}
+
+template <uint32_t tiles>
+GPU_DEVICE void attend_wide_load_queries(uint32_t (&out)[tiles][8], uint32_t shared, uint32_t unit,
+                                         const struct unit_lane &lane) {
+    GPU_UNROLL
+    for (uint32_t n = 0; n < tiles; n++) {
+        const uint32_t from = shared + (unit * tiles + n) * 1024 + lane.lane * 16;
+        uint32_t low[4], high[4];
+        ptx_load_shared_v4(low, from);
+        ptx_load_shared_v4(high, from + 512);
+        GPU_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            out[n][i] = low[i];
+            out[n][4 + i] = high[i];
+        }
+    }
+}
+
+/* Every warp's part of the scores, added up in the same order by every warp, so that all of them go
+ * on with the same numbers. */
+template <class S, uint32_t tiles>
+GPU_DEVICE void attend_wide_exchange(float (&scores)[S::TOGETHER][tiles][4], uint32_t exchange,
+                                     const struct unit_lane &lane) {
+    const uint32_t warp = gpu_thread() / GPU_WARP_LANES;
+    GPU_UNROLL
+    for (uint32_t s = 0; s < S::TOGETHER; s++) {
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            uint32_t bits[4];
+            memcpy(bits, scores[s][n], sizeof bits);
+            ptx_store_shared_v4(
+                exchange + warp * S::EXCHANGE_PART + (s * tiles + n) * 512 + lane.lane * 16, bits);
+        }
+    }
+    gpu_sync_block();
+    GPU_UNROLL
+    for (uint32_t s = 0; s < S::TOGETHER; s++) {
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            GPU_UNROLL
+            for (uint32_t w = 0; w < ATTEND_WIDE_WARPS; w++) {
+                uint32_t bits[4];
+                float part[4];
+                ptx_load_shared_v4(bits, exchange + w * S::EXCHANGE_PART + (s * tiles + n) * 512 +
+                                             lane.lane * 16);
+                memcpy(part, bits, sizeof part);
+                GPU_UNROLL
+                for (uint32_t e = 0; e < 4; e++)
+                    scores[s][n][e] = w == 0 ? part[e] : scores[s][n][e] + part[e];
+            }
+        }
+    }
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles, bool latent>
+struct attend_wide_warp {
+    typedef attend_wide_shape<K, V, KD, VD, tiles, latent> S;
+    float outputs[S::OWN_V_UNITS][UNIT_STEPS][tiles][4];
+    struct attend_softmax<tiles> softmax;
+
+    GPU_DEVICE void clear() {
+        GPU_UNROLL
+        for (uint32_t u = 0; u < S::OWN_V_UNITS; u++)
+            GPU_UNROLL
+        for (uint32_t i = 0; i < UNIT_STEPS; i++)
+            GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++)
+            GPU_UNROLL
+        for (uint32_t e = 0; e < 4; e++)
+            outputs[u][i][n][e] = 0.0f;
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            softmax.largest[n][0] = softmax.largest[n][1] = -INFINITY;
+            softmax.sums[n][0] = softmax.sums[n][1] = 0.0f;
+        }
+    }
+
+    GPU_DEVICE void rescale(const float (&factors)[tiles][2]) {
+        GPU_UNROLL
+        for (uint32_t u = 0; u < S::OWN_V_UNITS; u++)
+            GPU_UNROLL
+        for (uint32_t i = 0; i < UNIT_STEPS; i++)
+            GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++)
+            GPU_UNROLL
+        for (uint32_t e = 0; e < 4; e++)
+            outputs[u][i][n][e] *= factors[n][e & 1];
+    }
+
+    GPU_DEVICE void attend(const struct attend_walk &walk, uint32_t position, uint32_t stage,
+                           uint32_t shared, float score_scale, const struct unit_lane &lane) {
+        typedef typename S::parts P;
+        const uint32_t warp = gpu_thread() / GPU_WARP_LANES;
+        float scores[S::TOGETHER][tiles][4] = {};
+        GPU_UNROLL
+        for (uint32_t own = 0; own < S::OWN_K_UNITS; own++) {
+            const uint32_t unit = warp + ATTEND_WIDE_WARPS * own;
+            if (unit < S::K_UNITS) {
+                uint32_t queries[tiles][8];
+                attend_wide_load_queries<tiles>(queries, shared, unit, lane);
+                GPU_UNROLL
+                for (uint32_t s = 0; s < S::TOGETHER; s++) {
+                    const uint32_t tile = stage + s * S::TILE_BYTES;
+                    unit_scores<K, KD, tiles>(scores[s], queries, tile, tile + P::K_SCALES_AT, unit,
+                                              lane);
+                }
+            }
+        }
+        attend_wide_exchange<S, tiles>(scores, shared + S::QUERY_BYTES, lane);
+        if (position + S::STAGE_TOKENS > walk.end) {
+            GPU_UNROLL
+            for (uint32_t s = 0; s < S::TOGETHER; s++)
+                attend_mask<tiles>(scores[s], walk, position + s * TILE_TOKENS, lane);
+        }
+        float factors[tiles][2];
+        if (attend_raise<tiles, S::TOGETHER>(softmax, scores, score_scale, factors))
+            rescale(factors);
+        GPU_UNROLL
+        for (uint32_t s = 0; s < S::TOGETHER; s++) {
+            const uint32_t tile = stage + s * S::TILE_BYTES;
+            uint32_t weights[tiles][2];
+            attend_weights<V, tiles>(weights, softmax, scores[s], score_scale);
+            GPU_UNROLL
+            for (uint32_t own = 0; own < S::OWN_V_UNITS; own++)
+                unit_outputs<V, latent ? KD : VD, tiles>(
+                    outputs[own], weights, tile + (latent ? 0 : P::V_AT),
+                    tile + (latent ? P::K_SCALES_AT : P::V_SCALES_AT),
+                    warp + ATTEND_WIDE_WARPS * own, lane);
+        }
+    }
+
+    /* Own units of the outputs, and from the first warp the numbers. */
+    GPU_DEVICE void leave(float *to, float score_scale, const struct unit_lane &lane) {
+        const uint32_t warp = gpu_thread() / GPU_WARP_LANES;
+        float *numbers = to + S::HEADS * S::OUTPUT_ROW;
+        GPU_UNROLL
+        for (uint32_t n = 0; n < tiles; n++) {
+            GPU_UNROLL
+            for (uint32_t e = 0; e < 4; e++) {
+                const uint32_t head = UNIT_HEADS * n + 2 * lane.t + (e & 1);
+                GPU_UNROLL
+                for (uint32_t own = 0; own < S::OWN_V_UNITS; own++) {
+                    GPU_UNROLL
+                    for (uint32_t i = 0; i < UNIT_STEPS; i++)
+                        to[head * S::OUTPUT_ROW +
+                           (warp + ATTEND_WIDE_WARPS * own) * TILE_UNIT_VALUES +
+                           unit_output_value<V>(i, e >> 1, lane.g)] =
+                            outputs[own][i][n][e] * unit_tile_factor<V>(i);
+                }
+            }
+            GPU_UNROLL
+            for (uint32_t i = 0; i < 2; i++) {
+                float sum = softmax.sums[n][i];
+                GPU_UNROLL
+                for (uint32_t bits = 4; bits < 32; bits *= 2)
+                    sum += gpu_shuffle_xor(sum, bits);
+                if (warp == 0 && lane.g == 0) {
+                    float *of_head = numbers + (UNIT_HEADS * n + 2 * lane.t + i) *
+                                                   (uint32_t)ATTEND_PARTIAL_NUMBERS;
+                    of_head[ATTEND_PARTIAL_LARGEST] = softmax.largest[n][i] * score_scale;
+                    of_head[ATTEND_PARTIAL_SUM] = sum;
+                }
+            }
+        }
+    }
+};
+
+template <class S, class V, uint32_t VD>
+GPU_DEVICE void attend_wide_store(const struct attend_arguments &a,
+                                  const struct backend_segment &segment, uint32_t segment_number,
+                                  uint32_t first_head, const float *from) {
+    const float unlift = ptx_exp2(-unit_lift<V>());
+    const float output_scale = a.v_tensor_scale * V::UNDO * unlift;
+    const bool whole = attend_is_whole(a, segment);
+    const uint32_t left = a.group_heads - first_head;
+    const uint32_t heads = left < S::HEADS ? left : S::HEADS;
+    for (uint32_t i = gpu_thread(); i < heads * VD; i += gpu_threads()) {
+        const uint32_t head = i / VD, value = i % VD;
+        const float *numbers =
+            from + S::HEADS * S::OUTPUT_ROW + head * (uint32_t)ATTEND_PARTIAL_NUMBERS;
+        attend_store(a, segment, segment_number, whole, first_head + head, value,
+                     from[head * S::OUTPUT_ROW + value] * output_scale,
+                     numbers[ATTEND_PARTIAL_LARGEST], numbers[ATTEND_PARTIAL_SUM] * unlift);
+    }
+}
+
+template <class S, class K, class V, uint32_t KD, uint32_t VD>
+GPU_DEVICE void attend_wide_repack(uint32_t stage) {
+    typedef typename S::parts P;
+    for (uint32_t s = 0; s < S::TOGETHER; s++) {
+        const uint32_t tile = stage + s * S::TILE_BYTES;
+        if constexpr (P::K_RAW_ROW > 0)
+            tile_repack<K, KD>(tile, tile + P::K_SCALES_AT, tile + S::K_RAW_AT, gpu_thread(),
+                               ATTEND_WIDE_THREADS);
+        if constexpr (P::V_RAW_ROW > 0)
+            tile_repack<V, VD>(tile + P::V_AT, tile + P::V_SCALES_AT, tile + S::V_RAW_AT,
+                               gpu_thread(), ATTEND_WIDE_THREADS);
+    }
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles, bool latent>
+GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t segment_number,
+                                    uint32_t first_head, unsigned char *shared) {
+    typedef attend_wide_shape<K, V, KD, VD, tiles, latent> S;
+    const struct backend_segment segment = a.dev_segments[segment_number];
+    struct attend_walk walk = attend_walk_make(a, segment);
+    walk.start = walk.begin; /* every thread asks for its own token: nothing to align */
+    const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
+    const uint32_t base = ptx_shared_address(shared), ring = base + S::RING_AT;
+    const float score_scale = a.score_scale * K::UNDO;
+
+    uint32_t asked = walk.start;
+    struct attend_ahead ahead = {0, 0};
+    const auto look = [&]() {
+        const uint32_t own = asked + gpu_thread() / S::COPIERS;
+        ahead.page = attend_page(a, walk.place, own < walk.end ? own : walk.end - 1, &ahead.slot);
+    };
+    const auto ask = [&](uint32_t stage) {
+        if (asked < walk.end) {
+            attend_wide_copy<S>(a, walk, ahead, asked, stage);
+            asked += S::STAGE_TOKENS;
+            if (asked < walk.end)
+                look();
+        }
+        ptx_cp_async_commit();
+    };
+
+    if (asked < walk.end)
+        look();
+    attend_wide_queries<S, K, KD, tiles>(a, segment, first_head, base, lane);
+    GPU_UNROLL
+    for (uint32_t stage = 0; stage + 1 < S::STAGES; stage++)
+        ask(ring + stage * S::STAGE_BYTES);
+    struct attend_wide_warp<K, V, KD, VD, tiles, latent> state;
+    state.clear();
+
+    const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
+    uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;
+    for (uint32_t position = walk.start; position < walk.end; position += S::STAGE_TOKENS) {
+        ptx_cp_async_wait<S::STAGES - 2>();
+        gpu_sync_block(); /* all copies are seen; the stage behind and the exchange are read */
+        ask(writing);
+        if constexpr (S::parts::RAW) {
+            attend_wide_repack<S, K, V, KD, VD>(reading);
+            gpu_sync_block();
+        }
+        state.attend(walk, position, reading, base, score_scale, lane);
+        reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
+        writing = writing + S::STAGE_BYTES == ring_end ? ring : writing + S::STAGE_BYTES;
+    }
+    ptx_cp_async_wait<0>();
+    gpu_sync_block();
+    float *outputs = reinterpret_cast<float *>(shared + S::RING_AT);
+    state.leave(outputs, score_scale, lane);
+    gpu_sync_block();
+    attend_wide_store<S, V, VD>(a, segment, segment_number, first_head, outputs);
+    gpu_sync_block();
+}
+
+template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles, bool latent>
+GPU_KERNEL(ATTEND_WIDE_THREADS, 2)
+attend_wide(const struct attend_arguments a) {
+    GPU_SHARED(shared);
+    const uint32_t worker = gpu_block() / a.head_chunks, chunk = gpu_block() % a.head_chunks;
+    const uint32_t end = a.dev_worker_first[worker + 1];
+    for (uint32_t segment = a.dev_worker_first[worker]; segment < end; segment++)
+        attend_wide_segment<K, V, KD, VD, tiles, latent>(a, segment, chunk * tiles * UNIT_HEADS,
+                                                         shared);
+}
+
+#endif

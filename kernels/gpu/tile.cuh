@@ -1,0 +1,246 @@
+/* Sixteen tokens of one KV head in shared memory, as the tensor cores want to read them.
+ *
+ *     [K rows 16][V rows 16][K scales][V scales]     (latent pages: K alone)
+ *
+ * Row order. Row r of a tile holds token 4 (r % 8 / 2) + r % 2 + 2 (r / 8): the m16n8k16 fragments
+ * then give lane t the four neighbouring tokens 4 t to 4 t + 3. A row's 16-byte chunks are swizzled
+ * (exclusive or with a few bits of r), so that neither ldmatrix nor 8-byte loads meet bank
+ * conflicts. Scales lie apart, [64 values of a row][row]: one 4-byte word (2 bytes for mxfp4) holds
+ * the scales of 64 values. */
+#ifndef TILE_CUH
+#define TILE_CUH
+
+#include <math.h>
+
+#include "attend_finish.cuh"
+#include "decode.cuh"
+
+enum { TILE_TOKENS = 16, TILE_UNIT_VALUES = 64, TILE_CHUNK_BYTES = 16 };
+
+GPU_CONSTEXPR uint32_t tile_row_of(uint32_t token) {
+    return (token & 1u) | ((token >> 1) & 6u) | ((token << 2) & 8u);
+}
+
+/* How many neighbouring rows' chunks fill the banks: the largest power of two in the number of
+ * chunks, at most the eight that 128 bytes hold. */
+GPU_CONSTEXPR uint32_t tile_period(uint32_t chunks) {
+    return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : chunks % 2 == 0 ? 2 : 1;
+}
+
+/* What row r's chunk numbers are combined with. The bits are reversed, so that neighbouring rows
+ * differ in the highest one: 8-byte loads of four rows take two chunks each. */
+template <uint32_t chunks> GPU_CONSTEXPR uint32_t tile_swizzle(uint32_t r) {
+    return tile_period(chunks) == 8   ? (r & 1u) << 2 | (r & 2u) | (r >> 2 & 1u)
+           : tile_period(chunks) == 4 ? (r >> 1 & 1u) << 1 | (r >> 2 & 1u)
+           : tile_period(chunks) == 2 ? (r >> 2 & 1u)
+                                      : 0u;
+}
+
+template <class F> GPU_CONSTEXPR uint32_t tile_row_bytes(uint32_t dim) {
+    return dim * F::BITS / 8;
+}
+
+/* Bytes of scales per 64 values; 0 without block scales. */
+template <class F, bool has = F::SCALE != DECODE_SCALE_NONE> struct tile_scale {
+    static constexpr uint32_t UNIT_BYTES = 0;
+};
+template <class F> struct tile_scale<F, true> {
+    static constexpr uint32_t UNIT_BYTES = F::UNIT_SCALE_BYTES;
+};
+
+/* Where the parts of a tile lie. VD 0: V is read from K's rows. */
+template <class K, class V, uint32_t KD, uint32_t VD> struct tile_parts {
+    static constexpr uint32_t K_ROW = tile_row_bytes<K>(KD), V_ROW = tile_row_bytes<V>(VD);
+    static constexpr uint32_t K_SCALE_BYTES = tile_scale<K>::UNIT_BYTES;
+    static constexpr uint32_t V_SCALE_BYTES = tile_scale<V>::UNIT_BYTES;
+    static constexpr uint32_t K_SCALES_ROW = tile_scale<K>::UNIT_BYTES * (KD / TILE_UNIT_VALUES);
+    static constexpr uint32_t V_SCALES_ROW = tile_scale<V>::UNIT_BYTES * (VD / TILE_UNIT_VALUES);
+    static constexpr uint32_t V_AT = TILE_TOKENS * K_ROW;
+    static constexpr uint32_t K_SCALES_AT = V_AT + TILE_TOKENS * V_ROW;
+    static constexpr uint32_t V_SCALES_AT = K_SCALES_AT + TILE_TOKENS * K_SCALES_ROW;
+    /* the next tile starts on a new set of banks */
+    static constexpr uint32_t BYTES = (V_SCALES_AT + TILE_TOKENS * V_SCALES_ROW + 127) / 128 * 128;
+    /* rows as stored, where a format keeps codes and scales in one block */
+    static constexpr uint32_t K_RAW_ROW = KD / 32 * K::RAW_BLOCK_BYTES;
+    static constexpr uint32_t V_RAW_ROW = VD / 32 * V::RAW_BLOCK_BYTES;
+    static constexpr bool RAW = K_RAW_ROW > 0 || V_RAW_ROW > 0;
+};
+
+/* The widest copy that every row of `bytes` starts on: 16, 8 or 4 bytes, or 2 (no asynchronous
+ * copy is that narrow). */
+GPU_CONSTEXPR uint32_t tile_copy_bytes(uint32_t bytes) {
+    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
+}
+
+template <uint32_t bytes>
+GPU_DEVICE void tile_copy(uint32_t shared_to, const uint8_t *from, bool real) {
+    if (bytes == 16) {
+        ptx_cp_async_16(shared_to, from, real);
+    } else if (bytes == 8) {
+        ptx_cp_async_8(shared_to, from, real);
+    } else if (bytes == 4) {
+        ptx_cp_async_4(shared_to, from, real);
+    } else {
+        ptx_store_shared_u16(shared_to, real ? *reinterpret_cast<const uint16_t *>(from) : 0u);
+    }
+}
+
+/* Where the rows of one plane of one page begin; row `slot` follows at slot * row bytes. */
+struct tile_source {
+    const uint8_t *values;
+    const uint8_t *scales;
+};
+
+GPU_DEVICE struct tile_source tile_source_of(const struct attend_arguments &a,
+                                             const struct page_plane &plane, uint32_t kv_head,
+                                             int32_t page) {
+    const uint8_t *base = a.dev_pages + (uint64_t)page * a.page_stride_bytes;
+    const uint64_t rows = (uint64_t)kv_head * a.page_tokens.divisor;
+    struct tile_source source;
+    source.values = base + plane.values_offset_bytes + rows * plane.row_payload_bytes;
+    source.scales = base + plane.scales_offset_bytes + rows * plane.row_scale_bytes;
+    return source;
+}
+
+/* One warp copies a tile's rows of one plane out of neighbouring slots of one page, all of them
+ * wanted: the addresses follow each other. `from`: the first token's row. */
+template <uint32_t row_bytes>
+GPU_DEVICE void tile_copy_rows_linear(uint32_t shared_to, const uint8_t *from, uint32_t lane) {
+    constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
+    const uint8_t *source = from + lane * TILE_CHUNK_BYTES;
+    if (GPU_WARP_LANES % chunks == 0) {
+        /* every turn copies the same chunks of other tokens: their row numbers share no bits with
+         * the first turn's, so that all but constants is the same for all turns */
+        const uint32_t first = tile_row_of(lane / chunks);
+        const uint32_t at =
+            first * row_bytes + ((lane % chunks) ^ tile_swizzle<chunks>(first)) * TILE_CHUNK_BYTES;
+        GPU_UNROLL
+        for (uint32_t i = 0; i < chunks / 2; i++) {
+            const uint32_t row = tile_row_of(i * (GPU_WARP_LANES / chunks));
+            const uint32_t swizzled = at ^ (tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES);
+            ptx_cp_async_16(shared_to + swizzled + row * row_bytes, source + i * 512, true);
+        }
+    } else {
+        GPU_UNROLL
+        for (uint32_t i = 0; i < chunks / 2; i++) {
+            const uint32_t index = lane + GPU_WARP_LANES * i;
+            const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
+            ptx_cp_async_16(shared_to + row * row_bytes +
+                                (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
+                            source + i * 512, true);
+        }
+    }
+}
+
+/* The same for scales: a row's words go to different places. */
+template <uint32_t row_bytes, uint32_t unit_bytes>
+GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from, uint32_t lane) {
+    constexpr uint32_t words = row_bytes / unit_bytes;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
+        const uint32_t index = lane + GPU_WARP_LANES * i;
+        if (words * TILE_TOKENS % 32 == 0 || index < words * TILE_TOKENS)
+            tile_copy<unit_bytes>(
+                shared_to + (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes,
+                from + index * unit_bytes, true);
+    }
+}
+
+/* The warp's 16 tokens anywhere: lanes l and l + 16 know token l's page, slot and whether it is
+ * wanted. Rows that are not become zeros. */
+struct tile_tokens {
+    int32_t page;
+    uint32_t slot;
+    bool real;
+};
+
+GPU_DEVICE struct tile_tokens tile_tokens_of_lane(const struct tile_tokens &mine, uint32_t token) {
+    struct tile_tokens other;
+    other.page = gpu_shuffle(mine.page, token);
+    other.slot = gpu_shuffle(mine.slot, token);
+    other.real = gpu_shuffle((uint32_t)mine.real, token) != 0;
+    return other;
+}
+
+template <uint32_t row_bytes>
+GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct attend_arguments &a,
+                               const struct page_plane &plane, uint32_t kv_head,
+                               const struct tile_tokens &mine, uint32_t lane) {
+    constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < chunks / 2; i++) {
+        const uint32_t index = lane + GPU_WARP_LANES * i;
+        const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
+        const struct tile_tokens token = tile_tokens_of_lane(mine, index / chunks);
+        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).values +
+                              token.slot * row_bytes + chunk * TILE_CHUNK_BYTES;
+        ptx_cp_async_16(shared_to + row * row_bytes +
+                            (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
+                        from, token.real);
+    }
+}
+
+template <uint32_t row_bytes, uint32_t unit_bytes>
+GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const struct attend_arguments &a,
+                                 const struct page_plane &plane, uint32_t kv_head,
+                                 const struct tile_tokens &mine, uint32_t lane) {
+    constexpr uint32_t words = row_bytes / unit_bytes;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
+        const uint32_t index = lane + GPU_WARP_LANES * i;
+        const bool inside = index < words * TILE_TOKENS;
+        const struct tile_tokens token = tile_tokens_of_lane(mine, index / words % TILE_TOKENS);
+        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).scales +
+                              token.slot * row_bytes + index % words * unit_bytes;
+        if (inside)
+            tile_copy<unit_bytes>(
+                shared_to + (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes,
+                from, token.real);
+    }
+}
+
+/* Rows as they are stored, one after the other by token, for formats of whole blocks. */
+template <uint32_t row_bytes>
+GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const struct attend_arguments &a,
+                              const struct page_plane &plane, uint32_t kv_head,
+                              const struct tile_tokens &mine, uint32_t lane) {
+    constexpr uint32_t width = tile_copy_bytes(row_bytes), pieces = row_bytes / width;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < (pieces * TILE_TOKENS + 31) / 32; i++) {
+        const uint32_t index = lane + GPU_WARP_LANES * i;
+        const bool inside = index < pieces * TILE_TOKENS;
+        const uint32_t token_number = index / pieces % TILE_TOKENS;
+        const struct tile_tokens token = tile_tokens_of_lane(mine, token_number);
+        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).values +
+                              token.slot * row_bytes + index % pieces * width;
+        if (inside)
+            tile_copy<width>(shared_to + token_number * row_bytes + index % pieces * width, from,
+                             token.real);
+    }
+}
+
+/* Raw rows to a tile's planes: a lane per block of 32 values, two bytes at a time, since blocks
+ * start on nothing better. */
+template <class F, uint32_t dim>
+GPU_DEVICE void tile_repack(uint32_t values_to, uint32_t scales_to, uint32_t raw, uint32_t lane,
+                            uint32_t lanes) {
+    constexpr uint32_t row_bytes = tile_row_bytes<F>(dim), blocks = dim / 32;
+    constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES, block_bytes = 32 * F::BITS / 8;
+    for (uint32_t index = lane; index < TILE_TOKENS * blocks; index += lanes) {
+        const uint32_t token = index / blocks, block = index % blocks, row = tile_row_of(token);
+        const uint32_t from = raw + (token * blocks + block) * F::RAW_BLOCK_BYTES;
+        ptx_store_shared_u16(scales_to + (block / 2 * TILE_TOKENS + row) * 4 + block % 2 * 2,
+                             ptx_load_shared_u16(from));
+        GPU_UNROLL
+        for (uint32_t word = 0; word < block_bytes / 4; word++) {
+            const uint32_t low = ptx_load_shared_u16(from + 2 + word * 4);
+            const uint32_t high = ptx_load_shared_u16(from + 4 + word * 4);
+            const uint32_t byte = block * block_bytes + word * 4;
+            const uint32_t chunk = byte / TILE_CHUNK_BYTES ^ tile_swizzle<chunks>(row);
+            ptx_store_shared_u32(values_to + row * row_bytes + chunk * TILE_CHUNK_BYTES + byte % 16,
+                                 low | high << 16);
+        }
+    }
+}
+
+#endif
