@@ -32,20 +32,6 @@ static inline uint16_t gpu_model_high(uint32_t pair) {
     return (uint16_t)(pair >> 16);
 }
 
-/* The bf16 nearest to `exact`, ties to even. Going through fp32 would round twice; what fp32 cannot
- * hold is kept as an odd last bit (round to odd), which the second rounding never takes for a tie.
- */
-static inline uint16_t gpu_model_bf16_of_double(double exact) {
-    const float nearest = (float)exact;
-    uint32_t bits = format_bits_of_f32(nearest);
-    if ((double)nearest != exact && exact == exact) {
-        if (fabs((double)nearest) > fabs(exact))
-            bits--;
-        bits |= 1u;
-    }
-    return format_bits_f32_to_bf16(format_bits_to_f32(bits));
-}
-
 /* cvt.rn.f16x2.f32, cvt.rn.bf16x2.f32 */
 static inline uint32_t gpu_model_pack_f16x2(float low, float high) {
     return gpu_model_pair(format_bits_f32_to_f16(low), format_bits_f32_to_f16(high));
@@ -54,13 +40,14 @@ static inline uint32_t gpu_model_pack_bf16x2(float low, float high) {
     return gpu_model_pair(format_bits_f32_to_bf16(low), format_bits_f32_to_bf16(high));
 }
 
-/* Products of two f16 are exact in fp32, so there is one rounding. */
+/* One rounding: products of two f16 are exact in fp32, and so are those of two bf16 wherever the
+ * result does not round to the same bf16 anyway (16 bits, the last of them at 2^-149 or above once
+ * the product is at least half the smallest bf16). */
 static inline uint16_t gpu_model_mul_f16(uint16_t a, uint16_t b) {
     return format_bits_f32_to_f16(format_bits_f16_to_f32(a) * format_bits_f16_to_f32(b));
 }
 static inline uint16_t gpu_model_mul_bf16(uint16_t a, uint16_t b) {
-    return gpu_model_bf16_of_double((double)format_bits_bf16_to_f32(a) *
-                                    (double)format_bits_bf16_to_f32(b));
+    return format_bits_f32_to_bf16(format_bits_bf16_to_f32(a) * format_bits_bf16_to_f32(b));
 }
 /* mul.rn.f16x2; fma.rn.bf16x2 with -0 as its last operand */
 static inline uint32_t gpu_model_mul_f16x2(uint32_t a, uint32_t b) {
