@@ -6,9 +6,20 @@
 struct conformance_device conformance_devices[CONFORMANCE_MAX_DEVICES];
 size_t conformance_devices_count;
 
+/* CONFORMANCE_BACKEND: a test build's own backend, alone, instead of those that are built in. */
+static const struct backend_ops *const *all_backends(void) {
+#ifdef CONFORMANCE_BACKEND
+    extern const struct backend_ops CONFORMANCE_BACKEND;
+    static const struct backend_ops *const alone[] = {&CONFORMANCE_BACKEND, NULL};
+    return alone;
+#else
+    return backend_list();
+#endif
+}
+
 int conformance_devices_open(void **state) {
     (void)state;
-    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
+    for (const struct backend_ops *const *ops = all_backends(); *ops != NULL; ops++) {
         struct status_text text = {{0}};
         struct backend_device *device;
         if ((*ops)->open(&(struct backend_options){0}, &device, &text) != STATUS_OK) {

@@ -173,9 +173,10 @@ static enum status append(struct backend_device *device, const struct backend_ap
     if (dev_replaced != NULL)
         (void)memory_fill(device, dev_replaced, 0, 2 * sizeof *dev_replaced, text);
     const enum status status = gpu_append(&device->machine, work, dev_replaced, text);
-    if (dev_replaced != NULL)
-        *replaced = (struct format_replaced){.nan_values = dev_replaced[0],
-                                             .infinite_values = dev_replaced[1]};
+    if (dev_replaced != NULL && status == STATUS_OK) {
+        replaced->nan_values += dev_replaced[0];
+        replaced->infinite_values += dev_replaced[1];
+    }
     return status;
 }
 
