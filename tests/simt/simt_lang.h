@@ -78,6 +78,10 @@ template <class T>
 GPU_DEVICE T gpu_shuffle_xor(T value, uint32_t bits, simt_place place = simt_here()) {
     return gpu_shuffle(value, (simt_position.thread ^ bits) % GPU_WARP_LANES, place);
 }
+/* A shuffle too: all lanes must be there. */
+template <class T> GPU_DEVICE T gpu_keep(T value, simt_place place = simt_here()) {
+    return gpu_shuffle(value, simt_position.thread, place);
+}
 GPU_DEVICE bool gpu_any(bool value, simt_place place = simt_here()) {
     return simt_any(value, place);
 }
