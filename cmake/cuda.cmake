@@ -2,13 +2,22 @@
 # KVGAUGE_CUDA_BUILT (the targets in words), KVGAUGE_CUDA_INCLUDE, KVGAUGE_CUDART and the function
 # kvgauge_cuda_objects. nvcc is called by commands of our own: CMake 3.25 does not know targets such
 # as 120f, and the C parts need no second language.
-#   KVGAUGE_CUDA=AUTO     with nvcc and a GPU here: built, for the GPUs here
-#   KVGAUGE_CUDA=ON       built, for KVGAUGE_CUDA_TARGETS; no nvcc is an error
+#   KVGAUGE_CUDA=AUTO     with nvcc and a GPU here: built, for the GPUs here; otherwise said, and not
+#   KVGAUGE_CUDA=ON       built, for KVGAUGE_CUDA_TARGETS; what is missing is an error
 #   KVGAUGE_CUDA_TARGETS  80 86 ... 90a 100f (machine code), 90-ptx, or native; empty: see below
 #   KVGAUGE_CUDA_SMALL    head dim 128 alone: seconds instead of minutes, for checks of the build
 set(KVGAUGE_CUDA_TARGETS "" CACHE STRING "GPUs to build for: a list, native, or empty")
 option(KVGAUGE_CUDA_SMALL "Build the attention kernels for head dim 128 alone" OFF)
 set(KVGAUGE_HAS_CUDA OFF)
+
+# With AUTO a build goes on without CUDA, with a warning; with ON it ends here.
+function(kvgauge_cuda_problem)
+  if(KVGAUGE_CUDA STREQUAL "AUTO")
+    message(WARNING "CUDA: " ${ARGN} " Built without CUDA.")
+  else()
+    message(FATAL_ERROR "CUDA: " ${ARGN} " (-DKVGAUGE_CUDA=OFF builds without.)")
+  endif()
+endfunction()
 
 # Compute capabilities of the GPUs here, as 90 or 121; empty without any.
 function(kvgauge_cuda_native out)
@@ -36,25 +45,36 @@ function(kvgauge_cuda_native out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# KVGAUGE_CUDA_TARGETS, or its default, as a list of targets.
-function(kvgauge_cuda_choose natives out)
+# The targets of the GPUs here; empty, with a reason, where this nvcc or the kernels cannot serve them.
+function(kvgauge_cuda_native_targets natives out out_why)
+  execute_process(COMMAND ${KVGAUGE_NVCC} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
+  set(targets "")
+  set(why "no GPU answers here.")
+  foreach(capability IN LISTS natives)
+    if(capability LESS 80)
+      set(why "a GPU of compute capability ${capability} (in tenths), where the kernels need 80.")
+    elseif(NOT known MATCHES "sm_${capability}[^0-9]")
+      set(why "CUDA ${KVGAUGE_CUDA_VERSION} does not know sm_${capability}, the GPU here.")
+    elseif(capability GREATER_EQUAL 100)
+      # From 10.0 on, the 4-bit conversions exist in a chip's own target alone.
+      list(APPEND targets ${capability}a)
+    else()
+      list(APPEND targets ${capability})
+    endif()
+  endforeach()
+  set(${out} "${targets}" PARENT_SCOPE)
+  set(${out_why} "${why}" PARENT_SCOPE)
+endfunction()
+
+# KVGAUGE_CUDA_TARGETS, or its default, as a list of targets; empty when there are none to serve.
+function(kvgauge_cuda_choose natives out out_why)
   set(targets ${KVGAUGE_CUDA_TARGETS})
+  set(why "")
   if("${targets}" STREQUAL "" AND KVGAUGE_CUDA STREQUAL "AUTO")
     set(targets native)
   endif()
   if("${targets}" STREQUAL "native")
-    if(NOT natives)
-      message(FATAL_ERROR "KVGAUGE_CUDA_TARGETS=native: no GPU answers here")
-    endif()
-    set(targets "")
-    foreach(capability IN LISTS natives)
-      # From 10.0 on, the 4-bit conversions exist in a chip's own target alone.
-      if(capability GREATER_EQUAL 100)
-        list(APPEND targets ${capability}a)
-      else()
-        list(APPEND targets ${capability})
-      endif()
-    endforeach()
+    kvgauge_cuda_native_targets("${natives}" targets why)
   elseif("${targets}" STREQUAL "")
     set(targets 80 86 89 90)
     if(KVGAUGE_CUDA_VERSION VERSION_GREATER_EQUAL 12.9)
@@ -64,7 +84,8 @@ function(kvgauge_cuda_choose natives out)
     endif()
     list(APPEND targets 90-ptx)
   endif()
-  set(${out} ${targets} PARENT_SCOPE)
+  set(${out} "${targets}" PARENT_SCOPE)
+  set(${out_why} "${why}" PARENT_SCOPE)
 endfunction()
 
 # 120f -> -gencode arch=compute_120f,code=sm_120f
@@ -87,50 +108,67 @@ function(kvgauge_cuda_gencode targets out out_words)
   set(${out_words} ${words} PARENT_SCOPE)
 endfunction()
 
-# What nvcc belongs to: its version, the runtime's headers and static library.
-function(kvgauge_cuda_toolkit)
-  execute_process(COMMAND ${KVGAUGE_NVCC} --version OUTPUT_VARIABLE text RESULT_VARIABLE code)
+# What nvcc belongs to: its version, the runtime's headers and static library. out_why: what is wrong.
+function(kvgauge_cuda_toolkit out_why)
+  execute_process(COMMAND ${KVGAUGE_NVCC} --version OUTPUT_VARIABLE text RESULT_VARIABLE code ERROR_QUIET)
+  set(${out_why} "" PARENT_SCOPE)
   if(NOT code EQUAL 0 OR NOT text MATCHES "release ([0-9]+\\.[0-9]+)")
-    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} --version does not tell a release (use -DKVGAUGE_CUDA=OFF)")
+    set(${out_why} "${KVGAUGE_NVCC} --version does not tell a release." PARENT_SCOPE)
+    return()
   endif()
   set(KVGAUGE_CUDA_VERSION ${CMAKE_MATCH_1} PARENT_SCOPE)
-  if(CMAKE_MATCH_1 VERSION_LESS 11.8)
-    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} is ${CMAKE_MATCH_1}; 11.8 or newer is needed (or -DKVGAUGE_CUDA=OFF)")
-  endif()
   get_filename_component(root ${KVGAUGE_NVCC} REALPATH)
   get_filename_component(root ${root} DIRECTORY)
   get_filename_component(root ${root} DIRECTORY)
   file(GLOB platforms ${root}/targets/*)
-  find_path(KVGAUGE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${root} ${platforms} PATH_SUFFIXES include)
-  find_library(KVGAUGE_CUDART cudart_static HINTS ${root} ${platforms} PATH_SUFFIXES lib64 lib)
+  find_path(KVGAUGE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${root} ${platforms} /usr/local/cuda
+            PATH_SUFFIXES include)
+  find_library(KVGAUGE_CUDART cudart_static HINTS ${root} ${platforms} /usr/local/cuda
+               PATH_SUFFIXES lib64 lib)
   mark_as_advanced(KVGAUGE_CUDA_INCLUDE KVGAUGE_CUDART)
-  if(NOT KVGAUGE_CUDA_INCLUDE OR NOT KVGAUGE_CUDART)
-    message(FATAL_ERROR "CUDA: ${KVGAUGE_NVCC} is here, but not cuda_runtime_api.h and libcudart_static.a "
-                        "(cuda-cudart-dev; or -DKVGAUGE_CUDA=OFF)")
+  if(CMAKE_MATCH_1 VERSION_LESS 11.8)
+    set(${out_why} "${KVGAUGE_NVCC} is ${CMAKE_MATCH_1}, where 11.8 or newer is needed." PARENT_SCOPE)
+  elseif(NOT KVGAUGE_CUDA_INCLUDE OR NOT KVGAUGE_CUDART)
+    set(${out_why} "${KVGAUGE_NVCC} is here, cuda_runtime_api.h and libcudart_static.a are not."
+        PARENT_SCOPE)
   endif()
 endfunction()
 
-if(KVGAUGE_CUDA AND NOT CMAKE_CROSSCOMPILING)
+# Everything above, in order.
+function(kvgauge_cuda_configure)
   find_program(KVGAUGE_NVCC nvcc HINTS ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
   mark_as_advanced(KVGAUGE_NVCC)
-  if(KVGAUGE_NVCC)
-    kvgauge_cuda_native(natives)
-    if(natives OR NOT KVGAUGE_CUDA STREQUAL "AUTO")
-      kvgauge_cuda_toolkit()
-      kvgauge_cuda_choose("${natives}" targets)
-      kvgauge_cuda_gencode("${targets}" KVGAUGE_CUDA_GENCODE KVGAUGE_CUDA_BUILT)
-      set(KVGAUGE_HAS_CUDA ON)
-      message(STATUS "CUDA: ${KVGAUGE_NVCC}, ${KVGAUGE_CUDA_VERSION}, building for ${KVGAUGE_CUDA_BUILT}")
+  if(NOT KVGAUGE_NVCC)
+    if(KVGAUGE_CUDA STREQUAL "AUTO")
+      message(STATUS "CUDA: no nvcc found, none needed")
     else()
-      message(STATUS "CUDA: ${KVGAUGE_NVCC} found but no GPU here, built without it "
-                     "(-DKVGAUGE_CUDA=ON builds for GPUs elsewhere)")
+      kvgauge_cuda_problem("no nvcc in PATH, CUDA_HOME or /usr/local/cuda.")
     endif()
-  elseif(NOT KVGAUGE_CUDA STREQUAL "AUTO")
-    message(FATAL_ERROR "KVGAUGE_CUDA=${KVGAUGE_CUDA}: no nvcc in PATH, CUDA_HOME or /usr/local/cuda; "
-                        "scripts/cuda_notice.sh says how to install it, -DKVGAUGE_CUDA=OFF does without")
-  else()
-    message(STATUS "CUDA: no nvcc found, none needed")
+    return()
   endif()
+  kvgauge_cuda_native(natives)
+  if(KVGAUGE_CUDA STREQUAL "AUTO" AND NOT natives)
+    message(STATUS "CUDA: ${KVGAUGE_NVCC} found but no GPU here, built without it "
+                   "(-DKVGAUGE_CUDA=ON builds for GPUs elsewhere)")
+    return()
+  endif()
+  kvgauge_cuda_toolkit(why)
+  if(NOT why)
+    kvgauge_cuda_choose("${natives}" targets why)
+  endif()
+  if(NOT targets)
+    kvgauge_cuda_problem(${why})
+    return()
+  endif()
+  kvgauge_cuda_gencode("${targets}" gencode built)
+  message(STATUS "CUDA: ${KVGAUGE_NVCC}, ${KVGAUGE_CUDA_VERSION}, building for ${built}")
+  set(KVGAUGE_HAS_CUDA ON PARENT_SCOPE)
+  set(KVGAUGE_CUDA_VERSION ${KVGAUGE_CUDA_VERSION} PARENT_SCOPE)
+  set(KVGAUGE_CUDA_GENCODE "${gencode}" PARENT_SCOPE)
+  set(KVGAUGE_CUDA_BUILT "${built}" PARENT_SCOPE)
+endfunction()
+if(KVGAUGE_CUDA AND NOT CMAKE_CROSSCOMPILING)
+  kvgauge_cuda_configure()
 endif()
 
 # kvgauge_cuda_objects(OUT INCLUDES FILES...): compiles .cu files for every target; OUT gets the objects.

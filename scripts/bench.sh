@@ -12,7 +12,8 @@ say_notice() {
 say_notice
 
 scripts/setup.sh bench
-# stdout is the table's; the build reports to stderr.
+# stdout is the table's; the build reports to stderr. With nvcc and a GPU here the preset builds the
+# CUDA kernels for that GPU, otherwise the CPU's alone.
 cmake --preset release -DKVGAUGE_TESTS=OFF >&2
 cmake --build --preset release >&2
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints what bench.sh has to say first and last on a machine with an NVIDIA driver; elsewhere nothing.
+# Prints what bench.sh has to say first and last on a machine with an NVIDIA driver but without nvcc;
+# elsewhere nothing. With nvcc the build takes the GPU, or says itself why it does not.
 set -euo pipefail
 
 driver_is_here() {
@@ -10,13 +11,12 @@ nvcc_is_here() {
 }
 
 driver_is_here || exit 0
-printf 'bench: an NVIDIA driver is here, but this version of kvgauge measures the CPU alone:'
+! nvcc_is_here || exit 0
+printf 'bench: an NVIDIA driver is here but no nvcc, which builds the kernels for the GPU:'
 printf ' the figures are the CPU'"'"'s.\n'
-if ! nvcc_is_here; then
-    printf 'bench: no nvcc, which the CUDA backend will need. It is installed by\n'
-    printf 'bench:     sudo apt-get install nvidia-cuda-toolkit\n'
-    printf 'bench: (Debian: non-free, Ubuntu: multiverse; CUDA 11.8 to 12.4, by release), or for GPUs'
-    printf ' newer than it knows, from\nbench: NVIDIA'"'"'s own repository (see'
-    printf ' docs.nvidia.com/cuda/cuda-installation-guide-linux):\n'
-    printf 'bench:     sudo apt-get install cuda-toolkit\n'
-fi
+printf 'bench: nvcc is installed by\n'
+printf 'bench:     sudo apt-get install nvidia-cuda-toolkit\n'
+printf 'bench: (Debian: non-free, Ubuntu: multiverse; CUDA 11.8 to 12.4, by release), or for GPUs'
+printf ' newer than it knows, from\nbench: NVIDIA'"'"'s own repository (see'
+printf ' docs.nvidia.com/cuda/cuda-installation-guide-linux):\n'
+printf 'bench:     sudo apt-get install cuda-toolkit\n'

@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-all_steps=(format scripts release asan fuzz aarch64 tidy)
+all_steps=(format scripts release cuda asan fuzz aarch64 tidy)
 fuzz_seconds=${FUZZ_SECONDS:-30}
 jobs=$(nproc)
 logs=build-logs
@@ -69,7 +69,8 @@ build() { # PRESET [CMAKE OPTIONS]
 }
 
 check_format() {
-    find layouts kernels host tests \( -name '*.c' -o -name '*.h' \) -print0 |
+    find layouts kernels host tests \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o \
+        -name '*.cc' \) -print0 |
         xargs -0 clang-format --dry-run -Werror
 }
 
@@ -93,6 +94,30 @@ step_scripts() {
 step_release() { step release-build build release -DKVGAUGE_TESTS=ON && tests release; }
 step_asan() { step asan-build build asan && tests asan; }
 step_tidy() { step tidy-build build tidy; }
+
+# What nvcc can show without a GPU: that all kernels build, what registers they take, and what the
+# program says where there is no device. The tests of a GPU are scripts/gpu_check.sh's.
+cuda_build() {
+    cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
+        test_conformance_cuda test_conformance_faults_cuda record_vectors -- -k 0
+}
+step_cuda() {
+    local cases=(cases.txt)
+    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+        skip cuda 'no nvcc here'
+        return
+    fi
+    step cuda-build cuda_build || return
+    step cuda-ptxas scripts/ptxas_report.sh build-cuda
+    if [ -e /proc/driver/nvidia/version ]; then
+        skip cuda-cli-no-gpu 'an NVIDIA driver is here'
+    else
+        cases+=(cases_cuda_no_gpu.txt)
+    fi
+    step cuda-cli tests/cli/run.sh "$PWD/build-cuda/kvgauge" "$PWD/tests/cli" "${cases[@]}"
+    step cuda-check scripts/gpu_check.sh --build-dir build-cuda --dry-run
+    step cuda-small-build build cuda-small
+}
 
 step_fuzz() {
     command -v clang >/dev/null || { skip fuzz 'no clang here'; return; }

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs every case of cases.txt: a line "CODE | arguments | pattern" asks for that exit code and for
-# a line of stdout or stderr that matches the extended regular expression. "!" before the pattern
-# asks that no line does. {T} is an empty folder of the case's own, {C} this folder.
+# run.sh PROGRAM FOLDER [FILES]: runs every case of cases.txt, or of the files named, in FOLDER: a line
+# "CODE | arguments | pattern" asks for that exit code and for a line of stdout or stderr that matches
+# the extended regular expression. "!" before the pattern asks that no line does. {T} is an empty
+# folder of the case's own, {C} this folder.
 set -u
 program=$1
 here=$2
+shift 2
+[ $# -gt 0 ] || set -- cases.txt
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
@@ -34,6 +37,6 @@ while IFS='|' read -r code arguments pattern; do
         echo "FAILED: kvgauge $arguments: $problem"
         head -c 1500 "$folder/.out" "$folder/.err"
     fi
-done <"$here/cases.txt"
+done < <(cd "$here" && cat "$@")
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

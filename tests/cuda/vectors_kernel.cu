@@ -1,5 +1,5 @@
-// One call of one wrapper by each lane of a warp. Compiled by nvcc for the recorder and by the host's
-// compiler for the replay.
+// One call of one wrapper by each lane of a warp. Compiled by nvcc for the recorder and by the
+// host's compiler for the replay.
 #include "gpu_ptx.cuh"
 #include "vectors.h"
 

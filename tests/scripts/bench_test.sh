@@ -48,15 +48,16 @@ check 'no talk of NVIDIA' lacks "$(cat "$work/stderr")" NVIDIA
 fake "$work/bin/nvidia-smi" 'exit 0'
 bench >"$work/both" 2>&1
 check 'the first line names the driver' contains "$(head -1 "$work/both")" 'NVIDIA driver'
+check 'and whose figures they are' contains "$(head -1 "$work/both")" "the figures are the CPU's"
 check 'the last line installs nvcc' contains "$(tail -1 "$work/both")" 'apt-get install'
 check 'said twice' [ "$(grep -c 'no nvcc' "$work/both")" -eq 2 ]
 
-# A driver and nvcc: that the figures are the CPU's, and nothing to install.
+# A driver and nvcc: the build takes the GPU, and nothing has to be said.
 mkdir -p "$work/cuda/bin"
 fake "$work/cuda/bin/nvcc" 'exit 0'
 bench >"$work/both" 2>&1
-check 'the CPU is named' contains "$(head -1 "$work/both")" 'CPU'
-check 'nothing to install' lacks "$(cat "$work/both")" 'no nvcc'
+check 'no notice' lacks "$(cat "$work/both")" '^bench:|NVIDIA'
+check 'the preset decides on CUDA' lacks "$(grep '^cmake --preset' "$work/both")" 'KVGAUGE_CUDA'
 
 [ $failed -eq 0 ] && echo 'bench.sh: all checks passed'
 exit $failed
