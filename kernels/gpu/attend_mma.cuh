@@ -28,10 +28,14 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
     static constexpr uint32_t MERGE_ROW = VD + 4; /* fp32 */
     static constexpr uint32_t MERGE_BYTES = HEADS * (MERGE_ROW + ATTEND_PARTIAL_NUMBERS) * 4;
     static constexpr uint32_t K_UNITS = KD / TILE_UNIT_VALUES, V_UNITS = VD / TILE_UNIT_VALUES;
-    /* Blocks per multiprocessor that registers are kept for. */
-    static constexpr uint32_t BLOCKS = KD > 192 || (KD > 128 && tiles > 1)  ? 2
-                                       : KD > 128 || (KD > 64 && tiles > 1) ? 3
-                                                                            : 4;
+    /* Blocks per multiprocessor that registers are kept for: sums of single blocks and zero points
+     * take more of them, and 16-bit rings do not leave room for a third block. */
+    static constexpr bool BLOCK_SCALES =
+        K::SCALE == DECODE_SCALE_BLOCK || V::SCALE == DECODE_SCALE_BLOCK;
+    static constexpr bool LARGE = KD > 192 || (KD > 128 && tiles > 1) ||
+                                  (KD > 64 && K::BITS == 16 && V::BITS == 16);
+    static constexpr bool MIDDLE = KD > 128 || (KD > 64 && (tiles > 1 || BLOCK_SCALES));
+    static constexpr uint32_t BLOCKS = LARGE ? 2 : MIDDLE ? 3 : 4;
     GPU_CONSTEXPR static uint32_t shared_bytes(uint32_t warps) {
         return QUERY_BYTES +
                warps * (STAGES * STAGE_BYTES > MERGE_BYTES ? STAGES * STAGE_BYTES : MERGE_BYTES);
@@ -42,7 +46,7 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
  */
 struct attend_walk {
     struct attend_place place;
-    uint32_t kv_head;
+    struct tile_source source;
     uint32_t begin, end; /* positions that are wanted */
     uint32_t start;      /* of the first tile: begin, or 16-aligned below it where pages allow */
     bool linear;         /* 16 neighbouring tokens always lie in one page */
@@ -52,7 +56,7 @@ GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
                                                const struct backend_segment &segment) {
     struct attend_walk walk;
     walk.place = attend_locate(a, segment);
-    walk.kv_head = segment.kv_head;
+    walk.source = tile_source_make(a, segment.kv_head);
     walk.begin = walk.place.first_slot;
     walk.end = walk.begin + (uint32_t)segment.token_count;
     walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
@@ -76,24 +80,53 @@ GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &
     return ahead;
 }
 
+/* Where a lane's copies go, computed once. */
+template <class S> struct attend_mma_places {
+    typedef typename S::parts P;
+    uint32_t lane, lane_bytes; /* 16 for each lane before this one */
+    uint32_t k_values, v_values, k_scales, v_scales;
+
+    GPU_DEVICE void make(uint32_t own_lane) {
+        lane = own_lane;
+        lane_bytes = gpu_keep(own_lane * TILE_CHUNK_BYTES);
+        k_values = tile_rows_place<P::K_ROW>(lane);
+        v_values = tile_rows_place<P::V_ROW>(lane);
+        if constexpr (P::K_SCALES_ROW > 0)
+            k_scales = tile_scales_place<P::K_SCALES_ROW, P::K_SCALE_BYTES>(lane);
+        if constexpr (P::V_SCALES_ROW > 0)
+            v_scales = tile_scales_place<P::V_SCALES_ROW, P::V_SCALE_BYTES>(lane);
+    }
+};
+
 /* Asks for one tile's 16 tokens. */
 template <class S>
-GPU_DEVICE void attend_mma_copy(const struct attend_arguments &a, const struct attend_walk &walk,
-                                const struct attend_ahead &ahead, uint32_t position, uint32_t tile,
-                                uint32_t lane) {
+GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct attend_ahead &ahead,
+                                uint32_t position, uint32_t tile,
+                                const struct attend_mma_places<S> &places) {
     typedef typename S::parts P;
+    const struct tile_source &source = walk.source;
+    const uint32_t lane = places.lane;
     const bool inside = position >= walk.begin && position + TILE_TOKENS <= walk.end;
     if (!P::RAW && walk.linear && inside) {
-        const struct tile_source k = tile_source_of(a, a.k, walk.kv_head, ahead.page);
-        const struct tile_source v = tile_source_of(a, a.v, walk.kv_head, ahead.page);
-        tile_copy_rows_linear<P::K_ROW>(tile, k.values + ahead.slot * P::K_ROW, lane);
-        tile_copy_rows_linear<P::V_ROW>(tile + P::V_AT, v.values + ahead.slot * P::V_ROW, lane);
+        const uint8_t *page = tile_page(source, ahead.page);
+        const uint32_t slot = ahead.slot;
+        tile_copy_rows_linear<P::K_ROW>(tile, page + (slot * P::K_ROW + places.lane_bytes),
+                                        places.k_values, lane);
+        tile_copy_rows_linear<P::V_ROW>(
+            tile + P::V_AT, page + (slot * P::V_ROW + places.lane_bytes + source.v_values),
+            places.v_values, lane);
         if constexpr (P::K_SCALES_ROW > 0)
             tile_copy_scales_linear<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
-                tile + P::K_SCALES_AT, k.scales + ahead.slot * P::K_SCALES_ROW, lane);
+                tile + P::K_SCALES_AT,
+                page + (slot * P::K_SCALES_ROW + places.lane_bytes / 16 * P::K_SCALE_BYTES +
+                        source.k_scales),
+                places.k_scales, lane);
         if constexpr (P::V_SCALES_ROW > 0)
             tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
-                tile + P::V_SCALES_AT, v.scales + ahead.slot * P::V_SCALES_ROW, lane);
+                tile + P::V_SCALES_AT,
+                page + (slot * P::V_SCALES_ROW + places.lane_bytes / 16 * P::V_SCALE_BYTES +
+                        source.v_scales),
+                places.v_scales, lane);
         return;
     }
     const uint32_t own = position + lane % TILE_TOKENS;
@@ -101,19 +134,19 @@ GPU_DEVICE void attend_mma_copy(const struct attend_arguments &a, const struct a
                                      ahead.slot + (walk.linear ? lane % TILE_TOKENS : 0),
                                      own >= walk.begin && own < walk.end};
     if constexpr (P::K_RAW_ROW > 0)
-        tile_copy_raw<P::K_RAW_ROW>(tile + S::K_RAW_AT, a, a.k, walk.kv_head, mine, lane);
+        tile_copy_raw<P::K_RAW_ROW>(tile + S::K_RAW_AT, source, 0, mine, lane);
     else
-        tile_copy_rows<P::K_ROW>(tile, a, a.k, walk.kv_head, mine, lane);
+        tile_copy_rows<P::K_ROW>(tile, source, 0, mine, lane);
     if constexpr (P::V_RAW_ROW > 0)
-        tile_copy_raw<P::V_RAW_ROW>(tile + S::V_RAW_AT, a, a.v, walk.kv_head, mine, lane);
+        tile_copy_raw<P::V_RAW_ROW>(tile + S::V_RAW_AT, source, source.v_values, mine, lane);
     else
-        tile_copy_rows<P::V_ROW>(tile + P::V_AT, a, a.v, walk.kv_head, mine, lane);
+        tile_copy_rows<P::V_ROW>(tile + P::V_AT, source, source.v_values, mine, lane);
     if constexpr (P::K_RAW_ROW == 0 && P::K_SCALES_ROW > 0)
-        tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(tile + P::K_SCALES_AT, a, a.k,
-                                                            walk.kv_head, mine, lane);
+        tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(tile + P::K_SCALES_AT, source,
+                                                            source.k_scales, mine, lane);
     if constexpr (P::V_RAW_ROW == 0 && P::V_SCALES_ROW > 0)
-        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(tile + P::V_SCALES_AT, a, a.v,
-                                                            walk.kv_head, mine, lane);
+        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(tile + P::V_SCALES_AT, source,
+                                                            source.v_scales, mine, lane);
 }
 
 /* What came as whole blocks is sorted into the planes. */
@@ -268,8 +301,11 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
     float outputs[S::V_UNITS][UNIT_STEPS][tiles][4];
     struct attend_softmax<tiles> softmax;
     uint32_t queries[S::K_UNITS][tiles][8];
+    struct unit_place k_place, v_place;
 
-    GPU_DEVICE void clear() {
+    GPU_DEVICE void clear(const struct unit_lane &lane) {
+        k_place = unit_place_k<K, KD>(lane);
+        v_place = unit_place_v<V, VD>(lane);
         GPU_UNROLL
         for (uint32_t u = 0; u < S::V_UNITS; u++)
             GPU_UNROLL
@@ -309,7 +345,7 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
             GPU_UNROLL
             for (uint32_t u = 0; u < S::K_UNITS; u++)
                 unit_scores<K, KD, tiles>(scores[s], queries[u], tile, tile + P::K_SCALES_AT, u,
-                                          lane);
+                                          k_place);
         }
         if (position < walk.begin || position + S::STAGE_TOKENS > walk.end) {
             GPU_UNROLL
@@ -327,7 +363,7 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
             GPU_UNROLL
             for (uint32_t u = 0; u < S::V_UNITS; u++)
                 unit_outputs<V, VD, tiles>(outputs[u], weights, tile + P::V_AT,
-                                           tile + P::V_SCALES_AT, u, lane);
+                                           tile + P::V_SCALES_AT, u, v_place);
         }
     }
 
@@ -411,6 +447,8 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     const uint32_t step = warps * S::STAGE_TOKENS;
     uint32_t asked = walk.start + warp * S::STAGE_TOKENS; /* position of the next tile to ask for */
     struct attend_ahead ahead[S::TOGETHER];
+    struct attend_mma_places<S> places;
+    places.make(lane.lane);
     const auto look = [&](uint32_t position) {
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++)
@@ -420,8 +458,8 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
         if (asked < walk.end) {
             GPU_UNROLL
             for (uint32_t s = 0; s < S::TOGETHER; s++)
-                attend_mma_copy<S>(a, walk, ahead[s], asked + s * TILE_TOKENS,
-                                   stage + s * S::TILE_BYTES, lane.lane);
+                attend_mma_copy<S>(walk, ahead[s], asked + s * TILE_TOKENS,
+                                   stage + s * S::TILE_BYTES, places);
             asked += step;
             if (asked < walk.end)
                 look(asked);
@@ -444,7 +482,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
         attend_query_fragments<K>(state.queries[u][n],
                                   queries + n * UNIT_HEADS * S::QUERY_ROW_BYTES, S::QUERY_ROW_BYTES,
                                   u, lane);
-    state.clear();
+    state.clear(lane);
 
     const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
     uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;

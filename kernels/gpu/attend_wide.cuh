@@ -84,37 +84,37 @@ GPU_DEVICE void attend_wide_copy_raw(uint32_t raw, uint32_t token, const uint8_t
 
 /* Asks for this thread's token of one stage. */
 template <class S>
-GPU_DEVICE void attend_wide_copy(const struct attend_arguments &a, const struct attend_walk &walk,
-                                 const struct attend_ahead &ahead, uint32_t position,
-                                 uint32_t stage) {
+GPU_DEVICE void attend_wide_copy(const struct attend_walk &walk, const struct attend_ahead &ahead,
+                                 uint32_t position, uint32_t stage) {
     typedef typename S::parts P;
     const uint32_t token = gpu_thread() / S::COPIERS, copier = gpu_thread() % S::COPIERS;
     const bool real = position + token < walk.end;
     const uint32_t tile = stage + token / TILE_TOKENS * S::TILE_BYTES;
     const uint32_t in_tile = token % TILE_TOKENS, row = tile_row_of(in_tile);
-    const struct tile_source k = tile_source_of(a, a.k, walk.kv_head, ahead.page);
+    const struct tile_source &source = walk.source;
+    const uint8_t *page = tile_page(source, ahead.page);
     if constexpr (P::K_RAW_ROW > 0) {
         attend_wide_copy_raw<S, P::K_RAW_ROW>(tile + S::K_RAW_AT, in_tile,
-                                              k.values + ahead.slot * P::K_RAW_ROW, copier, real);
+                                              page + ahead.slot * P::K_RAW_ROW, copier, real);
     } else {
-        attend_wide_copy_row<S, P::K_ROW>(tile, row, k.values + ahead.slot * P::K_ROW, copier,
-                                          real);
+        attend_wide_copy_row<S, P::K_ROW>(tile, row, page + ahead.slot * P::K_ROW, copier, real);
         if constexpr (P::K_SCALES_ROW > 0)
             attend_wide_copy_scales<S, P::K_SCALES_ROW, P::K_SCALE_BYTES>(
-                tile + P::K_SCALES_AT, row, k.scales + ahead.slot * P::K_SCALES_ROW, copier, real);
+                tile + P::K_SCALES_AT, row, page + source.k_scales + ahead.slot * P::K_SCALES_ROW,
+                copier, real);
     }
     if constexpr (P::V_ROW > 0) {
-        const struct tile_source v = tile_source_of(a, a.v, walk.kv_head, ahead.page);
+        const uint8_t *v_values = page + source.v_values;
         if constexpr (P::V_RAW_ROW > 0) {
             attend_wide_copy_raw<S, P::V_RAW_ROW>(
-                tile + S::V_RAW_AT, in_tile, v.values + ahead.slot * P::V_RAW_ROW, copier, real);
+                tile + S::V_RAW_AT, in_tile, v_values + ahead.slot * P::V_RAW_ROW, copier, real);
         } else {
-            attend_wide_copy_row<S, P::V_ROW>(tile + P::V_AT, row, v.values + ahead.slot * P::V_ROW,
+            attend_wide_copy_row<S, P::V_ROW>(tile + P::V_AT, row, v_values + ahead.slot * P::V_ROW,
                                               copier, real);
             if constexpr (P::V_SCALES_ROW > 0)
                 attend_wide_copy_scales<S, P::V_SCALES_ROW, P::V_SCALE_BYTES>(
-                    tile + P::V_SCALES_AT, row, v.scales + ahead.slot * P::V_SCALES_ROW, copier,
-                    real);
+                    tile + P::V_SCALES_AT, row,
+                    page + source.v_scales + ahead.slot * P::V_SCALES_ROW, copier, real);
         }
     }
 }
@@ -199,8 +199,11 @@ struct attend_wide_warp {
     typedef attend_wide_shape<K, V, KD, VD, tiles, latent> S;
     float outputs[S::OWN_V_UNITS][UNIT_STEPS][tiles][4];
     struct attend_softmax<tiles> softmax;
+    struct unit_place k_place, v_place;
 
-    GPU_DEVICE void clear() {
+    GPU_DEVICE void clear(const struct unit_lane &lane) {
+        k_place = unit_place_k<K, KD>(lane);
+        v_place = unit_place_v < V, latent ? KD : VD > (lane);
         GPU_UNROLL
         for (uint32_t u = 0; u < S::OWN_V_UNITS; u++)
             GPU_UNROLL
@@ -244,7 +247,7 @@ struct attend_wide_warp {
                 for (uint32_t s = 0; s < S::TOGETHER; s++) {
                     const uint32_t tile = stage + s * S::TILE_BYTES;
                     unit_scores<K, KD, tiles>(scores[s], queries, tile, tile + P::K_SCALES_AT, unit,
-                                              lane);
+                                              k_place);
                 }
             }
         }
@@ -267,7 +270,7 @@ struct attend_wide_warp {
                 unit_outputs<V, latent ? KD : VD, tiles>(
                     outputs[own], weights, tile + (latent ? 0 : P::V_AT),
                     tile + (latent ? P::K_SCALES_AT : P::V_SCALES_AT),
-                    warp + ATTEND_WIDE_WARPS * own, lane);
+                    warp + ATTEND_WIDE_WARPS * own, v_place);
         }
     }
 
@@ -359,7 +362,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     };
     const auto ask = [&](uint32_t stage) {
         if (asked < walk.end) {
-            attend_wide_copy<S>(a, walk, ahead, asked, stage);
+            attend_wide_copy<S>(walk, ahead, asked, stage);
             asked += S::STAGE_TOKENS;
             if (asked < walk.end)
                 look();
@@ -374,7 +377,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     for (uint32_t stage = 0; stage + 1 < S::STAGES; stage++)
         ask(ring + stage * S::STAGE_BYTES);
     struct attend_wide_warp<K, V, KD, VD, tiles, latent> state;
-    state.clear();
+    state.clear(lane);
 
     const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
     uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;

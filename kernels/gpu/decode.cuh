@@ -175,9 +175,12 @@ struct decode_e2m1_bf16 {
     }
 };
 
-/* fragment_scales: of a word with the scales of 64 values (four bytes), byte `which`, twice.
+/* fragment_scale: of a word with the scales of 64 values (four bytes), byte `which`, twice.
  * column_scales: of the words of two tokens, the pairs of both tokens' scales `which` (0 or 1) and
- * which + 2, one for each chunk of 32 values. */
+ * which + 2, one for each chunk of 32 values. `which` is told as a selector, made once. */
+GPU_DEVICE uint32_t decode_column_selector(uint32_t which) {
+    return 0x6240u + 0x1111u * which;
+}
 struct decode_nvfp4 : decode_e2m1_f16 {
     static constexpr enum decode_scale SCALE = DECODE_SCALE_FRAGMENT;
     static constexpr uint32_t UNIT_SCALE_BYTES = 4;
@@ -189,12 +192,15 @@ struct decode_nvfp4 : decode_e2m1_f16 {
         return ptx_mul_f16x2(ptx_permute_bytes(codes, 0, 0x1404) >> 1, 0x5C005C00u); /* times 256 */
 #endif
     }
-    GPU_DEVICE static uint32_t fragment_scale(uint32_t word, uint32_t which) {
-        return scales(ptx_permute_bytes(word, 0, 0x4400u | which << 4 | which));
+    GPU_DEVICE static uint32_t fragment_selector(uint32_t which) {
+        return 0x4400u | which << 4 | which;
+    }
+    GPU_DEVICE static uint32_t fragment_scale(uint32_t word, uint32_t selector) {
+        return scales(ptx_permute_bytes(word, 0, selector));
     }
     GPU_DEVICE static void column_scales(uint32_t (&out)[2], uint32_t first, uint32_t second,
-                                         uint32_t which) {
-        const uint32_t codes = ptx_permute_bytes(first, second, 0x6240u + 0x1111u * which);
+                                         uint32_t selector) {
+        const uint32_t codes = ptx_permute_bytes(first, second, selector);
         out[0] = scales(codes);
         out[1] = scales(codes >> 16);
     }
@@ -208,12 +214,15 @@ struct decode_fp4_mx_block16 : decode_e2m1_bf16 {
     static constexpr uint32_t UNIT_SCALE_BYTES = 4;
     /* An e8m0 byte is a bf16's exponent; code 0 (2^-127, below every scale that is written) is 0.
      */
-    GPU_DEVICE static uint32_t fragment_scale(uint32_t word, uint32_t which) {
-        return ptx_permute_bytes(word, 0, 0x4040u | which << 8 | which) << 7;
+    GPU_DEVICE static uint32_t fragment_selector(uint32_t which) {
+        return 0x4040u | which << 8 | which;
+    }
+    GPU_DEVICE static uint32_t fragment_scale(uint32_t word, uint32_t selector) {
+        return ptx_permute_bytes(word, 0, selector) << 7;
     }
     GPU_DEVICE static void column_scales(uint32_t (&out)[2], uint32_t first, uint32_t second,
-                                         uint32_t which) {
-        const uint32_t codes = ptx_permute_bytes(first, second, 0x6240u + 0x1111u * which);
+                                         uint32_t selector) {
+        const uint32_t codes = ptx_permute_bytes(first, second, selector);
         out[0] = ptx_permute_bytes(codes, 0, 0x4140) << 7;
         out[1] = ptx_permute_bytes(codes, 0, 0x4342) << 7;
     }

@@ -51,6 +51,11 @@ template <class T> GPU_DEVICE T gpu_shuffle_xor(T value, uint32_t bits) {
 template <class T> GPU_DEVICE T gpu_shuffle(T value, uint32_t from) {
     return __shfl_sync(0xFFFFFFFFu, value, (int)from);
 }
+/* The value itself, held in a register: what comes out of a shuffle is not computed again in every
+ * trip of a loop, as compilers like to do with all that follows from the thread's number. */
+template <class T> GPU_DEVICE T gpu_keep(T value) {
+    return __shfl_sync(0xFFFFFFFFu, value, (int)(threadIdx.x % GPU_WARP_LANES));
+}
 GPU_DEVICE bool gpu_any(bool value) {
     return __any_sync(0xFFFFFFFFu, value) != 0;
 }
@@ -65,6 +70,9 @@ GPU_DEVICE float gpu_multiply(float a, float b) {
 #else
 #define GPU_UNROLL
 #include <simt_lang.h>
+template <class T> GPU_DEVICE T gpu_keep(T value) {
+    return value;
+}
 #endif
 
 #endif

@@ -85,69 +85,90 @@ GPU_DEVICE void tile_copy(uint32_t shared_to, const uint8_t *from, bool real) {
     }
 }
 
-/* Where the rows of one plane of one page begin; row `slot` follows at slot * row bytes. */
+/* Where one KV head's rows begin, in a page: K's values, and the other planes relative to them. A
+ * page is smaller than 4 GiB (gpu_attend_check), so that 32 bits tell one plane from another. */
 struct tile_source {
-    const uint8_t *values;
-    const uint8_t *scales;
+    const uint8_t *k_values; /* of page 0 */
+    uint32_t page_stride_bytes;
+    uint32_t v_values, k_scales, v_scales; /* bytes from k_values on */
 };
 
-GPU_DEVICE struct tile_source tile_source_of(const struct attend_arguments &a,
-                                             const struct page_plane &plane, uint32_t kv_head,
-                                             int32_t page) {
-    const uint8_t *base = a.dev_pages + (uint64_t)page * a.page_stride_bytes;
+GPU_DEVICE struct tile_source tile_source_make(const struct attend_arguments &a, uint32_t kv_head) {
     const uint64_t rows = (uint64_t)kv_head * a.page_tokens.divisor;
+    const uint64_t k_values = a.k.values_offset_bytes + rows * a.k.row_payload_bytes;
     struct tile_source source;
-    source.values = base + plane.values_offset_bytes + rows * plane.row_payload_bytes;
-    source.scales = base + plane.scales_offset_bytes + rows * plane.row_scale_bytes;
+    source.k_values = a.dev_pages + k_values;
+    source.page_stride_bytes = (uint32_t)a.page_stride_bytes;
+    source.v_values = (uint32_t)(a.v.values_offset_bytes + rows * a.v.row_payload_bytes - k_values);
+    source.k_scales = (uint32_t)(a.k.scales_offset_bytes + rows * a.k.row_scale_bytes - k_values);
+    source.v_scales = (uint32_t)(a.v.scales_offset_bytes + rows * a.v.row_scale_bytes - k_values);
     return source;
 }
 
+/* K's first row of one page. */
+GPU_DEVICE const uint8_t *tile_page(const struct tile_source &source, int32_t page) {
+    return source.k_values + (uint64_t)(uint32_t)page * source.page_stride_bytes;
+}
+
 /* One warp copies a tile's rows of one plane out of neighbouring slots of one page, all of them
- * wanted: the addresses follow each other. `from`: the first token's row. */
-template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_rows_linear(uint32_t shared_to, const uint8_t *from, uint32_t lane) {
+ * wanted: the addresses follow each other, a lane's 512 bytes apart.
+ *
+ * Where a lane's first chunk goes. When a turn of the warp is a whole number of rows, every turn
+ * copies the same chunks of other tokens, whose row numbers share no bits with the first turn's:
+ * all but constants is then the same for all turns. */
+template <uint32_t row_bytes> GPU_DEVICE uint32_t tile_rows_place(uint32_t lane) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
-    const uint8_t *source = from + lane * TILE_CHUNK_BYTES;
-    if (GPU_WARP_LANES % chunks == 0) {
-        /* every turn copies the same chunks of other tokens: their row numbers share no bits with
-         * the first turn's, so that all but constants is the same for all turns */
-        const uint32_t first = tile_row_of(lane / chunks);
-        const uint32_t at =
-            first * row_bytes + ((lane % chunks) ^ tile_swizzle<chunks>(first)) * TILE_CHUNK_BYTES;
-        GPU_UNROLL
-        for (uint32_t i = 0; i < chunks / 2; i++) {
+    const uint32_t row = tile_row_of(lane / chunks);
+    return gpu_keep(row * row_bytes +
+                    ((lane % chunks) ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
+}
+
+/* `from`: the first token's row plus 16 bytes for each lane before this one. */
+template <uint32_t row_bytes>
+GPU_DEVICE void tile_copy_rows_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
+                                      uint32_t lane) {
+    constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
+    GPU_UNROLL
+    for (uint32_t i = 0; i < chunks / 2; i++) {
+        if (GPU_WARP_LANES % chunks == 0) {
             const uint32_t row = tile_row_of(i * (GPU_WARP_LANES / chunks));
-            const uint32_t swizzled = at ^ (tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES);
-            ptx_cp_async_16(shared_to + swizzled + row * row_bytes, source + i * 512, true);
-        }
-    } else {
-        GPU_UNROLL
-        for (uint32_t i = 0; i < chunks / 2; i++) {
+            const uint32_t swizzled = place ^ (tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES);
+            ptx_cp_async_16(shared_to + swizzled + row * row_bytes, from + i * 512, true);
+        } else {
             const uint32_t index = lane + GPU_WARP_LANES * i;
             const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
             ptx_cp_async_16(shared_to + row * row_bytes +
                                 (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
-                            source + i * 512, true);
+                            from + i * 512, true);
         }
     }
 }
 
-/* The same for scales: a row's words go to different places. */
+/* The same for scales: a row's words go to different places. `from`: one word for each lane. */
 template <uint32_t row_bytes, uint32_t unit_bytes>
-GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from, uint32_t lane) {
+GPU_DEVICE uint32_t tile_scales_place(uint32_t lane) {
+    constexpr uint32_t words = row_bytes / unit_bytes;
+    return gpu_keep((lane % words * TILE_TOKENS + tile_row_of(lane / words)) * unit_bytes);
+}
+
+template <uint32_t row_bytes, uint32_t unit_bytes>
+GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
+                                        uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
     GPU_UNROLL
     for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
         const uint32_t index = lane + GPU_WARP_LANES * i;
+        const uint32_t to =
+            GPU_WARP_LANES % words == 0
+                ? place + tile_row_of(i * (GPU_WARP_LANES / words)) * unit_bytes
+                : (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes;
         if (words * TILE_TOKENS % 32 == 0 || index < words * TILE_TOKENS)
-            tile_copy<unit_bytes>(
-                shared_to + (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes,
-                from + index * unit_bytes, true);
+            tile_copy<unit_bytes>(shared_to + to, from + i * 32 * unit_bytes, true);
     }
 }
 
 /* The warp's 16 tokens anywhere: lanes l and l + 16 know token l's page, slot and whether it is
- * wanted. Rows that are not become zeros. */
+ * wanted. Rows that are not become zeros. `plane`: bytes from K's values to the plane's. */
 struct tile_tokens {
     int32_t page;
     uint32_t slot;
@@ -163,8 +184,7 @@ GPU_DEVICE struct tile_tokens tile_tokens_of_lane(const struct tile_tokens &mine
 }
 
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct attend_arguments &a,
-                               const struct page_plane &plane, uint32_t kv_head,
+GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct tile_source &source, uint32_t plane,
                                const struct tile_tokens &mine, uint32_t lane) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
     GPU_UNROLL
@@ -172,8 +192,8 @@ GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct attend_arguments
         const uint32_t index = lane + GPU_WARP_LANES * i;
         const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
         const struct tile_tokens token = tile_tokens_of_lane(mine, index / chunks);
-        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).values +
-                              token.slot * row_bytes + chunk * TILE_CHUNK_BYTES;
+        const uint8_t *from = tile_page(source, token.page) + plane + token.slot * row_bytes +
+                              chunk * TILE_CHUNK_BYTES;
         ptx_cp_async_16(shared_to + row * row_bytes +
                             (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
                         from, token.real);
@@ -181,17 +201,16 @@ GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct attend_arguments
 }
 
 template <uint32_t row_bytes, uint32_t unit_bytes>
-GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const struct attend_arguments &a,
-                                 const struct page_plane &plane, uint32_t kv_head,
-                                 const struct tile_tokens &mine, uint32_t lane) {
+GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const struct tile_source &source,
+                                 uint32_t plane, const struct tile_tokens &mine, uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
     GPU_UNROLL
     for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
         const uint32_t index = lane + GPU_WARP_LANES * i;
         const bool inside = index < words * TILE_TOKENS;
         const struct tile_tokens token = tile_tokens_of_lane(mine, index / words % TILE_TOKENS);
-        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).scales +
-                              token.slot * row_bytes + index % words * unit_bytes;
+        const uint8_t *from = tile_page(source, token.page) + plane + token.slot * row_bytes +
+                              index % words * unit_bytes;
         if (inside)
             tile_copy<unit_bytes>(
                 shared_to + (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes,
@@ -201,8 +220,7 @@ GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const struct attend_argumen
 
 /* Rows as they are stored, one after the other by token, for formats of whole blocks. */
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const struct attend_arguments &a,
-                              const struct page_plane &plane, uint32_t kv_head,
+GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const struct tile_source &source, uint32_t plane,
                               const struct tile_tokens &mine, uint32_t lane) {
     constexpr uint32_t width = tile_copy_bytes(row_bytes), pieces = row_bytes / width;
     GPU_UNROLL
@@ -211,8 +229,8 @@ GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const struct attend_arguments 
         const bool inside = index < pieces * TILE_TOKENS;
         const uint32_t token_number = index / pieces % TILE_TOKENS;
         const struct tile_tokens token = tile_tokens_of_lane(mine, token_number);
-        const uint8_t *from = tile_source_of(a, plane, kv_head, token.page).values +
-                              token.slot * row_bytes + index % pieces * width;
+        const uint8_t *from =
+            tile_page(source, token.page) + plane + token.slot * row_bytes + index % pieces * width;
         if (inside)
             tile_copy<width>(shared_to + token_number * row_bytes + index % pieces * width, from,
                              token.real);

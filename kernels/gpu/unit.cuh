@@ -13,11 +13,9 @@
 
 enum { UNIT_STEPS = 4 /* k16 steps and m16 tiles of 64 values */, UNIT_HEADS = 8 };
 
-/* A lane's view of a tile, computed once. */
+/* Lane 4 g + t of a warp. */
 struct unit_lane {
-    uint32_t lane, g, t;  /* lane = 4 g + t */
-    uint32_t matrix_row;  /* ldmatrix: the row this lane names ... */
-    uint32_t matrix_half; /* ... and which of two neighbouring chunks */
+    uint32_t lane, g, t;
 };
 
 GPU_DEVICE struct unit_lane unit_lane_make(uint32_t lane) {
@@ -25,10 +23,16 @@ GPU_DEVICE struct unit_lane unit_lane_make(uint32_t lane) {
     out.lane = lane;
     out.g = lane >> 2;
     out.t = lane & 3;
-    out.matrix_row = (lane & 7u) + (lane & 8u);
-    out.matrix_half = lane >> 4;
     return out;
 }
+
+/* Where in a tile a lane reads, computed once. Of K or of V, 64 values (`unit`) at a time: */
+struct unit_place {
+    uint32_t row;      /* bytes from the first row to the lane's */
+    uint32_t own;      /* what its chunks' byte offsets are combined with (exclusive or) */
+    uint32_t scales;   /* bytes to the first of the lane's scale words */
+    uint32_t selector; /* of the lane's bytes in them (formats of 16 values per scale) */
+};
 
 /* Whether codes are unsigned with a zero point to take off (q8_0, q4_0). */
 template <class F> GPU_CONSTEXPR bool unit_has_zero() {
@@ -89,31 +93,71 @@ template <class F> GPU_DEVICE uint32_t unit_output_value(uint32_t tile, uint32_t
         return 32 * (tile >> 1) + 16 * (tile & 1) + 2 * g + half;
 }
 
-/* Four 8 x 8 matrices: 16 rows of chunks `chunk` and chunk + 1. */
-template <uint32_t row_bytes, bool transposed>
-GPU_DEVICE void unit_matrices(uint32_t (&out)[4], uint32_t rows, uint32_t chunk,
-                              const struct unit_lane &lane) {
+template <uint32_t row_bytes>
+GPU_DEVICE void unit_place_row(struct unit_place &place, uint32_t row, uint32_t half) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
-    const uint32_t own =
-        (lane.matrix_half ^ tile_swizzle<chunks>(lane.matrix_row)) * TILE_CHUNK_BYTES;
-    const uint32_t at = rows + lane.matrix_row * row_bytes + ((chunk * TILE_CHUNK_BYTES) ^ own);
+    place.row = gpu_keep(row * row_bytes);
+    place.own = gpu_keep((half ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
+}
+
+/* K: ldmatrix wants the address of row `lane % 16` from each lane, first chunk or second; formats
+ * of 16 values per scale read 8 bytes of row g instead. */
+template <class F, uint32_t dim>
+GPU_DEVICE struct unit_place unit_place_k(const struct unit_lane &lane) {
+    struct unit_place place = {};
+    if constexpr (F::SCALE == DECODE_SCALE_FRAGMENT) {
+        unit_place_row<tile_row_bytes<F>(dim)>(place, lane.g, lane.t >> 1);
+        place.row = gpu_keep(place.row + (lane.t & 1) * 8);
+        place.selector = gpu_keep(F::fragment_selector(lane.t));
+    } else {
+        unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
+    }
+    place.scales = gpu_keep(lane.g * tile_scale<F>::UNIT_BYTES);
+    return place;
+}
+
+/* V: likewise; of 16-bit V the two middle matrices change places, so that they come out in the
+ * order in which they are a fragment. The scales are those of rows 2 t and 2 t + 1 (and + 8). */
+template <class F, uint32_t dim>
+GPU_DEVICE struct unit_place unit_place_v(const struct unit_lane &lane) {
+    struct unit_place place = {};
+    if constexpr (F::BITS == 16)
+        unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 8 + (lane.lane >> 4) * 8,
+                                               lane.lane >> 3 & 1);
+    else
+        unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
+    if constexpr (F::SCALE == DECODE_SCALE_FRAGMENT)
+        place.selector = gpu_keep(decode_column_selector(lane.g >> 2));
+    place.scales = gpu_keep(2 * lane.t * tile_scale<F>::UNIT_BYTES);
+    return place;
+}
+
+/* Four 8 x 8 matrices: 16 rows of chunks `chunk` and chunk + 1; chunk is even. */
+template <bool transposed>
+GPU_DEVICE void unit_matrices(uint32_t (&out)[4], uint32_t rows, uint32_t chunk,
+                              const struct unit_place &place) {
+    const uint32_t at = rows + place.row + ((chunk * TILE_CHUNK_BYTES) ^ place.own);
     if (transposed)
         ptx_ldmatrix_x4_trans(out, at);
     else
         ptx_ldmatrix_x4(out, at);
 }
 
-/* The scales of a unit of row `row`. */
+/* The lane's scale word of a unit, `rows_on` rows further on. */
 template <class F>
-GPU_DEVICE uint32_t unit_scale_word(uint32_t scales, uint32_t unit, uint32_t row) {
-    const uint32_t at = scales + (unit * TILE_TOKENS + row) * F::UNIT_SCALE_BYTES;
+GPU_DEVICE uint32_t unit_scale_word(uint32_t scales, uint32_t unit, const struct unit_place &place,
+                                    uint32_t rows_on) {
+    const uint32_t at =
+        scales + place.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES;
     return F::UNIT_SCALE_BYTES == 4 ? ptx_load_shared_u32(at) : ptx_load_shared_u16(at);
 }
 
-/* Of the two neighbouring rows 2 t and 2 t + 1 (+ 8): tokens 4 t and 4 t + 1 (+ 2). */
+/* And that of the row beside it. */
 template <class F>
-GPU_DEVICE void unit_scale_words(uint32_t (&out)[2], uint32_t scales, uint32_t unit, uint32_t row) {
-    const uint32_t at = scales + (unit * TILE_TOKENS + row) * F::UNIT_SCALE_BYTES;
+GPU_DEVICE void unit_scale_words(uint32_t (&out)[2], uint32_t scales, uint32_t unit,
+                                 const struct unit_place &place, uint32_t rows_on) {
+    const uint32_t at =
+        scales + place.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES;
     if (F::UNIT_SCALE_BYTES == 4) {
         ptx_load_shared_v2(out, at);
     } else {
@@ -139,11 +183,11 @@ GPU_DEVICE void unit_add_scaled(float (&sums)[tiles][4], const float (&of_block)
 /* 16-bit K: the chunks are the fragments. */
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores_16(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
-                               uint32_t rows, uint32_t unit, const struct unit_lane &lane) {
+                               uint32_t rows, uint32_t unit, const struct unit_place &place) {
     GPU_UNROLL
     for (uint32_t step = 0; step < UNIT_STEPS; step++) {
         uint32_t a[4];
-        unit_matrices<tile_row_bytes<F>(dim), false>(a, rows, 8 * unit + 2 * step, lane);
+        unit_matrices<false>(a, rows, 8 * unit + 2 * step, place);
         GPU_UNROLL
         for (uint32_t n = 0; n < tiles; n++)
             unit_mma<F>(sums[n], a, queries[n][2 * step], queries[n][2 * step + 1]);
@@ -154,17 +198,17 @@ GPU_DEVICE void unit_scores_16(float (&sums)[tiles][4], const uint32_t (&queries
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores_8(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
                               uint32_t rows, uint32_t scales, uint32_t unit,
-                              const struct unit_lane &lane) {
+                              const struct unit_place &place) {
     constexpr bool scaled = F::SCALE == DECODE_SCALE_BLOCK;
     uint32_t scale_g = 0, scale_g8 = 0;
     if constexpr (scaled) {
-        scale_g = unit_scale_word<F>(scales, unit, lane.g);
-        scale_g8 = unit_scale_word<F>(scales, unit, lane.g + 8);
+        scale_g = unit_scale_word<F>(scales, unit, place, 0);
+        scale_g8 = unit_scale_word<F>(scales, unit, place, 8);
     }
     GPU_UNROLL
     for (uint32_t block = 0; block < 2; block++) {
         uint32_t words[4];
-        unit_matrices<tile_row_bytes<F>(dim), false>(words, rows, 4 * unit + 2 * block, lane);
+        unit_matrices<false>(words, rows, 4 * unit + 2 * block, place);
         float of_block[tiles][4] = {};
         GPU_UNROLL
         for (uint32_t e = 0; e < 2; e++) {
@@ -194,17 +238,17 @@ GPU_DEVICE void unit_scores_8(float (&sums)[tiles][4], const uint32_t (&queries)
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores_4_fragment(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
                                        uint32_t rows, uint32_t scales, uint32_t unit,
-                                       const struct unit_lane &lane) {
-    constexpr uint32_t row_bytes = tile_row_bytes<F>(dim), chunks = row_bytes / TILE_CHUNK_BYTES;
-    const uint32_t chunk = (2 * unit) ^ (lane.t >> 1) ^ tile_swizzle<chunks>(lane.g);
-    const uint32_t at = rows + lane.g * row_bytes + chunk * TILE_CHUNK_BYTES + (lane.t & 1) * 8;
+                                       const struct unit_place &place) {
+    constexpr uint32_t row_bytes = tile_row_bytes<F>(dim);
+    const uint32_t at = rows + place.row + ((2 * unit * TILE_CHUNK_BYTES) ^ place.own);
     uint32_t upper_words[2], lower_words[2];
     ptx_load_shared_v2(upper_words, at);
-    ptx_load_shared_v2(lower_words, at + 8 * row_bytes); /* the same swizzle: tile_swizzle(g + 8) */
+    ptx_load_shared_v2(lower_words,
+                       at + 8 * row_bytes); /* tile_swizzle(g + 8) is tile_swizzle(g) */
     const uint32_t upper_scale =
-        F::fragment_scale(unit_scale_word<F>(scales, unit, lane.g), lane.t);
+        F::fragment_scale(unit_scale_word<F>(scales, unit, place, 0), place.selector);
     const uint32_t lower_scale =
-        F::fragment_scale(unit_scale_word<F>(scales, unit, lane.g + 8), lane.t);
+        F::fragment_scale(unit_scale_word<F>(scales, unit, place, 8), place.selector);
     GPU_UNROLL
     for (uint32_t word = 0; word < 2; word++) {
         uint32_t upper[4], lower[4];
@@ -228,11 +272,11 @@ GPU_DEVICE void unit_scores_4_fragment(float (&sums)[tiles][4], const uint32_t (
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores_4_block(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
                                     uint32_t rows, uint32_t scales, uint32_t unit,
-                                    const struct unit_lane &lane) {
-    const uint32_t scale_g = unit_scale_word<F>(scales, unit, lane.g);
-    const uint32_t scale_g8 = unit_scale_word<F>(scales, unit, lane.g + 8);
+                                    const struct unit_place &place) {
+    const uint32_t scale_g = unit_scale_word<F>(scales, unit, place, 0);
+    const uint32_t scale_g8 = unit_scale_word<F>(scales, unit, place, 8);
     uint32_t words[4];
-    unit_matrices<tile_row_bytes<F>(dim), false>(words, rows, 2 * unit, lane);
+    unit_matrices<false>(words, rows, 2 * unit, place);
     GPU_UNROLL
     for (uint32_t block = 0; block < 2; block++) {
         uint32_t upper[4], lower[4];
@@ -263,15 +307,15 @@ GPU_DEVICE void unit_scores_4_block(float (&sums)[tiles][4], const uint32_t (&qu
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
                             uint32_t rows, uint32_t scales, uint32_t unit,
-                            const struct unit_lane &lane) {
+                            const struct unit_place &place) {
     if constexpr (F::BITS == 16)
-        unit_scores_16<F, dim, tiles>(sums, queries, rows, unit, lane);
+        unit_scores_16<F, dim, tiles>(sums, queries, rows, unit, place);
     else if constexpr (F::BITS == 8)
-        unit_scores_8<F, dim, tiles>(sums, queries, rows, scales, unit, lane);
+        unit_scores_8<F, dim, tiles>(sums, queries, rows, scales, unit, place);
     else if constexpr (F::SCALE == DECODE_SCALE_FRAGMENT)
-        unit_scores_4_fragment<F, dim, tiles>(sums, queries, rows, scales, unit, lane);
+        unit_scores_4_fragment<F, dim, tiles>(sums, queries, rows, scales, unit, place);
     else
-        unit_scores_4_block<F, dim, tiles>(sums, queries, rows, scales, unit, lane);
+        unit_scores_4_block<F, dim, tiles>(sums, queries, rows, scales, unit, place);
 }
 
 /* One block's products into an m16 tile, and the zero point's beside them. */
@@ -308,12 +352,11 @@ GPU_DEVICE void unit_scale_weights(uint32_t (&out)[tiles][2], const uint32_t (&w
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_outputs_16(float (&outputs)[UNIT_STEPS][tiles][4],
                                 const uint32_t (&weights)[tiles][2], uint32_t rows, uint32_t unit,
-                                const struct unit_lane &lane) {
+                                const struct unit_place &place) {
     GPU_UNROLL
     for (uint32_t tile = 0; tile < UNIT_STEPS; tile++) {
-        uint32_t r[4];
-        unit_matrices<tile_row_bytes<F>(dim), true>(r, rows, 8 * unit + 2 * tile, lane);
-        const uint32_t a[4] = {r[0], r[2], r[1], r[3]};
+        uint32_t a[4];
+        unit_matrices<true>(a, rows, 8 * unit + 2 * tile, place);
         unit_output_mma<F, tiles>(outputs[tile], a, weights, 0);
     }
 }
@@ -321,17 +364,17 @@ GPU_DEVICE void unit_outputs_16(float (&outputs)[UNIT_STEPS][tiles][4],
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_outputs_8(float (&outputs)[UNIT_STEPS][tiles][4],
                                const uint32_t (&weights)[tiles][2], uint32_t rows, uint32_t scales,
-                               uint32_t unit, const struct unit_lane &lane) {
+                               uint32_t unit, const struct unit_place &place) {
     constexpr bool scaled = F::SCALE == DECODE_SCALE_BLOCK;
     uint32_t first[2] = {}, second[2] = {};
     if constexpr (scaled) {
-        unit_scale_words<F>(first, scales, unit, 2 * lane.t);
-        unit_scale_words<F>(second, scales, unit, 2 * lane.t + 8);
+        unit_scale_words<F>(first, scales, unit, place, 0);
+        unit_scale_words<F>(second, scales, unit, place, 8);
     }
     GPU_UNROLL
     for (uint32_t block = 0; block < 2; block++) {
         uint32_t r[4], of_block[tiles][2];
-        unit_matrices<tile_row_bytes<F>(dim), true>(r, rows, 4 * unit + 2 * block, lane);
+        unit_matrices<true>(r, rows, 4 * unit + 2 * block, place);
         unit_scale_weights<F, tiles>(of_block, weights, first, second, block);
         GPU_UNROLL
         for (uint32_t e = 0; e < 2; e++) {
@@ -347,17 +390,17 @@ GPU_DEVICE void unit_outputs_8(float (&outputs)[UNIT_STEPS][tiles][4],
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_outputs_4(float (&outputs)[UNIT_STEPS][tiles][4],
                                const uint32_t (&weights)[tiles][2], uint32_t rows, uint32_t scales,
-                               uint32_t unit, const struct unit_lane &lane) {
+                               uint32_t unit, const struct unit_place &place) {
     constexpr bool in_fragments = F::SCALE == DECODE_SCALE_FRAGMENT;
     uint32_t first[2], second[2], r[4];
-    unit_scale_words<F>(first, scales, unit, 2 * lane.t);
-    unit_scale_words<F>(second, scales, unit, 2 * lane.t + 8);
+    unit_scale_words<F>(first, scales, unit, place, 0);
+    unit_scale_words<F>(second, scales, unit, place, 8);
     uint32_t near_scales[2] = {}, far_scales[2] = {};
     if constexpr (in_fragments) {
-        F::column_scales(near_scales, first[0], first[1], lane.g >> 2);
-        F::column_scales(far_scales, second[0], second[1], lane.g >> 2);
+        F::column_scales(near_scales, first[0], first[1], place.selector);
+        F::column_scales(far_scales, second[0], second[1], place.selector);
     }
-    unit_matrices<tile_row_bytes<F>(dim), true>(r, rows, 2 * unit, lane);
+    unit_matrices<true>(r, rows, 2 * unit, place);
     GPU_UNROLL
     for (uint32_t chunk = 0; chunk < 2; chunk++) {
         uint32_t near[4], far[4], of_block[tiles][2];
@@ -381,13 +424,13 @@ GPU_DEVICE void unit_outputs_4(float (&outputs)[UNIT_STEPS][tiles][4],
 template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_outputs(float (&outputs)[UNIT_STEPS][tiles][4],
                              const uint32_t (&weights)[tiles][2], uint32_t rows, uint32_t scales,
-                             uint32_t unit, const struct unit_lane &lane) {
+                             uint32_t unit, const struct unit_place &place) {
     if constexpr (F::BITS == 16)
-        unit_outputs_16<F, dim, tiles>(outputs, weights, rows, unit, lane);
+        unit_outputs_16<F, dim, tiles>(outputs, weights, rows, unit, place);
     else if constexpr (F::BITS == 8)
-        unit_outputs_8<F, dim, tiles>(outputs, weights, rows, scales, unit, lane);
+        unit_outputs_8<F, dim, tiles>(outputs, weights, rows, scales, unit, place);
     else
-        unit_outputs_4<F, dim, tiles>(outputs, weights, rows, scales, unit, lane);
+        unit_outputs_4<F, dim, tiles>(outputs, weights, rows, scales, unit, place);
 }
 
 #endif
