@@ -70,9 +70,6 @@ GPU_DEVICE float gpu_multiply(float a, float b) {
 #else
 #define GPU_UNROLL
 #include <simt_lang.h>
-template <class T> GPU_DEVICE T gpu_keep(T value) {
-    return value;
-}
 #endif
 
 #endif
