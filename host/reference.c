@@ -2,6 +2,7 @@
 #include "reference.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Row `token` of K or V in double precision. */
 static void read_row(const struct reference_view *view, bool side_v, uint32_t kv_head,
@@ -71,4 +72,18 @@ double reference_relative_error(const float *a, const double *b, uint32_t count)
     if (length == 0)
         return difference == 0 ? 0 : INFINITY;
     return sqrt(difference / length);
+}
+
+/* More significant bits than f16 has: a code times an f16 scale. */
+static bool is_rounded_by_f16(enum format_id format) {
+    return format == FORMAT_Q8_0 || format == FORMAT_Q8_0_GGML || format == FORMAT_Q4_0 ||
+           format == FORMAT_Q4_0_GGML;
+}
+
+double reference_bound(const char *kernel, enum format_id k_format, enum format_id v_format) {
+    const double bound =
+        fmax(format_get(k_format)->kernel_tolerance, format_get(v_format)->kernel_tolerance);
+    const bool is_rounded = strcmp(kernel, "expand") == 0 &&
+                            (is_rounded_by_f16(k_format) || is_rounded_by_f16(v_format));
+    return is_rounded ? fmax(bound, 0x1p-6) : bound;
 }

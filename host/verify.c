@@ -304,8 +304,7 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
     uint64_t next = 0;
     for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
         const struct page_shape *shape = &pool_group_page(pool, g)->shape;
-        out->kernel_bound = fmax(format_get(shape->k_format)->kernel_tolerance,
-                                 format_get(shape->v_format)->kernel_tolerance);
+        out->kernel_bound = reference_bound(step_kernel(step), shape->k_format, shape->v_format);
         status = check_group(&v, g, &next, text);
     }
     out->verified_fraction = (double)next / (double)v.output_count;

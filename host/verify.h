@@ -13,7 +13,7 @@
 
 struct verify_result {
     double kernel_error;      /* largest relative L2 over heads, against the stored bytes */
-    double kernel_bound;      /* what it may be: formats.def */
+    double kernel_bound;      /* what it may be: reference_bound */
     double k_error;           /* against unquantised rows, K stored and V exact; all heads pooled */
     double v_error;           /* V stored and K exact */
     double format_error;      /* both stored */

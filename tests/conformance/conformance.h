@@ -62,6 +62,7 @@ struct conformance_world {
     struct format_replaced expected_replaced; /* what the codecs said */
     float *queries, *sinks;                   /* host copies; sinks NULL: none */
     float *outputs;                           /* what the kernel wrote, after attend */
+    const char *kernel;                       /* the one that did */
 };
 
 /* In words, for messages. */

@@ -142,6 +142,7 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
         status = make_inputs(world, text);
     if (status != STATUS_OK)
         return status;
+    world->kernel = kernel;
     struct attend_memory memory = {0};
     struct backend_attend work = {.kernel = kernel};
     struct plan plan = {0};
@@ -194,9 +195,7 @@ static enum status check_head(const struct conformance_world *world, uint32_t se
                      (float)(1.0 / sqrt((double)which->k_dim)),
                      world->sinks != NULL ? world->sinks + head : NULL, first, length - first,
                      scratch, exact);
-    const double k_bound = format_get(which->k_format)->kernel_tolerance;
-    const double v_bound = format_get(which->v_format)->kernel_tolerance;
-    const double bound = k_bound > v_bound ? k_bound : v_bound;
+    const double bound = reference_bound(world->kernel, which->k_format, which->v_format);
     const double error =
         reference_relative_error(world->outputs + row * which->v_dim, exact, which->v_dim);
     if (error <= bound)

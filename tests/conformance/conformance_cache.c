@@ -37,7 +37,7 @@ static void set_lengths(struct conformance_world *world) {
         [CONFORMANCE_PAGE] = {2, page, page},
         [CONFORMANCE_PAGE_AND_ONE] = {2, page + 1, page + 1},
         [CONFORMANCE_RAGGED] = {5, 1, several, 0, 37, 130},
-        [CONFORMANCE_LONG] = {1, 419},
+        [CONFORMANCE_LONG] = {1, 739},
     };
     world->seqs = (uint32_t)table[which->lengths][0];
     for (uint32_t s = 0; s < world->seqs; s++)

@@ -1,5 +1,6 @@
-/* Every backend that opens, every kernel it lists: formats x head dims exhaustively, everything
- * else by pairwise covering. */
+/* Every backend that opens, every kernel it lists: formats x head dims and pairs of formats
+ * exhaustively, everything else by pairwise covering. KVGAUGE_CONFORMANCE_CASES is how many cases
+ * of the covering each kernel gets; at least one whole covering runs whatever it says. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +17,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-enum { MAX_ROWS = 1000 };
+enum { MAX_ROWS = 1000, MAX_REASONS = 100 };
+/* Sanitizers and shims ask for less. */
+#ifndef CONFORMANCE_CASES
+#define CONFORMANCE_CASES 1500
+#endif
 
 static const struct geometry {
     uint32_t k_dim, v_dim;
@@ -27,7 +32,7 @@ static const struct geometry {
     {576, 512, true},  {320, 256, true},  {512, 512, true},
 };
 static const uint32_t groups[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 64, 128};
-static const uint32_t pages[] = {1, 2, 3, 16, 17, 64, 544};
+static const uint32_t pages[] = {1, 2, 5, 16, 17, 32, 64, 256, 544};
 static const uint32_t heads[] = {1, 2, 5};
 static const uint32_t workers[] = {1, 2, 3, 8, 61};
 static const uint32_t tiles[] = {16, 64};
@@ -40,7 +45,21 @@ enum { LARGEST_GQA_GROUP = 16 };
 /* What became of the cases of one kernel. */
 struct tally {
     unsigned run, wrong, refused, not_storable;
+    struct {
+        struct status_text why;
+        unsigned count;
+    } reasons[MAX_REASONS]; /* of refusals; the last one also stands for those beyond */
 };
+
+static void count_refusal(struct tally *tally, const struct status_text *why) {
+    size_t i = 0;
+    while (i < MAX_REASONS - 1 && tally->reasons[i].count > 0 &&
+           strcmp(tally->reasons[i].why.line, why->line) != 0)
+        i++;
+    tally->reasons[i].why = *why;
+    tally->reasons[i].count++;
+    tally->refused++;
+}
 
 static void run_case(const struct conformance_device *on, const char *kernel,
                      const struct conformance_case *which, struct tally *tally) {
@@ -58,8 +77,7 @@ static void run_case(const struct conformance_device *on, const char *kernel,
     const enum status status = conformance_run(on->ops, on->device, kernel, which, &text);
     conformance_describe(which, words, sizeof words);
     if (status == STATUS_REFUSED) {
-        tally->refused++;
-        print_message("skipped: %s %s, %s: %s\n", on->ops->name, kernel, words, text.line);
+        count_refusal(tally, &text);
         return;
     }
     tally->run++;
@@ -72,6 +90,9 @@ static void run_case(const struct conformance_device *on, const char *kernel,
 
 static void conclude(const char *what, const struct conformance_device *on, const char *kernel,
                      const struct tally *tally) {
+    for (size_t i = 0; i < MAX_REASONS && tally->reasons[i].count > 0; i++)
+        print_message("skipped: %s %s: %s (%u cases)\n", on->ops->name, kernel,
+                      tally->reasons[i].why.line, tally->reasons[i].count);
     print_message("%s, %s %s: %u cases run, %u skipped as refused, %u that the format cannot "
                   "hold\n",
                   what, on->ops->name, kernel, tally->run, tally->refused, tally->not_storable);
@@ -79,23 +100,62 @@ static void conclude(const char *what, const struct conformance_device *on, cons
     assert_true(tally->run > 0 || tally->refused > 0);
 }
 
-static void test_formats_and_dims(void **state) {
-    (void)state;
+/* Calls cases(device, kernel, tally) for every kernel of every device. */
+static void for_each_kernel(const char *what,
+                            void (*cases)(const struct conformance_device *on, const char *kernel,
+                                          struct tally *tally)) {
     for (size_t b = 0; b < conformance_devices_count; b++) {
-        for (const char *const *kernel = conformance_devices[b].ops->kernels; *kernel != NULL;
-             kernel++) {
+        const struct conformance_device *on = &conformance_devices[b];
+        for (const char *const *kernel = on->ops->kernels; *kernel != NULL; kernel++) {
             struct tally tally = {0};
-            for (int format = 0; format < FORMAT_COUNT; format++) {
-                for (size_t g = 0; g < COUNT(geometries); g++) {
-                    const struct conformance_case which =
-                        conformance_plain((enum format_id)format, geometries[g].k_dim,
-                                          geometries[g].v_dim, geometries[g].latent);
-                    run_case(&conformance_devices[b], *kernel, &which, &tally);
-                }
-            }
-            conclude("formats x head dims", &conformance_devices[b], *kernel, &tally);
+            cases(on, *kernel, &tally);
+            conclude(what, on, *kernel, &tally);
         }
     }
+}
+
+static void run_formats_and_dims(const struct conformance_device *on, const char *kernel,
+                                 struct tally *tally) {
+    for (int format = 0; format < FORMAT_COUNT; format++) {
+        for (size_t g = 0; g < COUNT(geometries); g++) {
+            const struct conformance_case which =
+                conformance_plain((enum format_id)format, geometries[g].k_dim, geometries[g].v_dim,
+                                  geometries[g].latent);
+            run_case(on, kernel, &which, tally);
+        }
+    }
+}
+
+static void test_formats_and_dims(void **state) {
+    (void)state;
+    for_each_kernel("formats x head dims", run_formats_and_dims);
+}
+
+/* K in 16 or 8 bits beside each format of fewer bits for V, with all that differs between group
+ * sizes: heads in one tile, in two, and in part of one. */
+static void run_format_pairs(const struct conformance_device *on, const char *kernel,
+                             struct tally *tally) {
+    static const uint32_t dims[] = {128, 256}, group_sizes[] = {4, 12};
+    for (int k = 0; k < FORMAT_COUNT; k++) {
+        for (int v = 0; v < FORMAT_COUNT; v++) {
+            if (format_get((enum format_id)v)->value_bits >=
+                format_get((enum format_id)k)->value_bits)
+                continue;
+            for (size_t d = 0; d < COUNT(dims); d++) {
+                struct conformance_case which =
+                    conformance_plain((enum format_id)k, dims[d], dims[d], false);
+                which.v_format = (enum format_id)v;
+                which.group_size = group_sizes[d];
+                which.sinks = true;
+                run_case(on, kernel, &which, tally);
+            }
+        }
+    }
+}
+
+static void test_format_pairs(void **state) {
+    (void)state;
+    for_each_kernel("pairs of formats", run_format_pairs);
 }
 
 enum axis {
@@ -183,27 +243,34 @@ static struct conformance_case case_of(const uint32_t *v) {
                                      .workers = workers[v[AXIS_WORKERS]]};
 }
 
-static void test_pairwise(void **state) {
-    (void)state;
+static size_t cases_wanted(void) {
+    const char *told = getenv("KVGAUGE_CONFORMANCE_CASES");
+    return told != NULL ? (size_t)strtoul(told, NULL, 10) : CONFORMANCE_CASES;
+}
+
+/* Coverings of different seeds, one after the other, the first of them whole. */
+static void run_pairwise(const struct conformance_device *on, const char *kernel,
+                         struct tally *tally) {
     uint32_t *rows = malloc(MAX_ROWS * AXIS_COUNT * sizeof *rows);
     assert_non_null(rows);
-    const size_t count = pairwise_generate(&axes, 2026, rows, MAX_ROWS);
-    assert_true(count > 0);
-    assert_int_equal(pairwise_missing(&axes, rows, count), 0);
-    for (size_t i = 0; i < count; i++)
-        assert_true(case_is_possible(rows + i * AXIS_COUNT));
-    for (size_t b = 0; b < conformance_devices_count; b++) {
-        for (const char *const *kernel = conformance_devices[b].ops->kernels; *kernel != NULL;
-             kernel++) {
-            struct tally tally = {0};
-            for (size_t i = 0; i < count; i++) {
-                const struct conformance_case which = case_of(rows + i * AXIS_COUNT);
-                run_case(&conformance_devices[b], *kernel, &which, &tally);
-            }
-            conclude("pairwise", &conformance_devices[b], *kernel, &tally);
+    const size_t wanted = cases_wanted();
+    size_t done = 0;
+    for (uint64_t seed = 2026; done < wanted || seed == 2026; seed++) {
+        const size_t count = pairwise_generate(&axes, seed, rows, MAX_ROWS);
+        assert_true(count > 0);
+        assert_int_equal(pairwise_missing(&axes, rows, count), 0);
+        for (size_t i = 0; i < count && (done < wanted || seed == 2026); i++, done++) {
+            assert_true(case_is_possible(rows + i * AXIS_COUNT));
+            const struct conformance_case which = case_of(rows + i * AXIS_COUNT);
+            run_case(on, kernel, &which, tally);
         }
     }
     free(rows);
+}
+
+static void test_pairwise(void **state) {
+    (void)state;
+    for_each_kernel("pairwise", run_pairwise);
 }
 
 /* The covering itself: nothing missing without rules, and a left-out row is missed. */
@@ -221,6 +288,7 @@ static void test_pairwise_covers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats_and_dims),
+        cmocka_unit_test(test_format_pairs),
         cmocka_unit_test(test_pairwise_covers),
         cmocka_unit_test(test_pairwise),
     };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend_check.h"
@@ -201,7 +202,8 @@ static void test_memory(void **state) {
             assert_int_equal(read[i], 0xC3);
         const uint64_t sizes[] = {1, 15, 64, 1000, 4096};
         for (size_t i = 0; i < COUNT(sizes); i++)
-            assert_int_equal(ops->stream_read(device, dev, sizes[i], &text), STATUS_OK);
+            for (uint64_t shift = 0; shift < 18 && shift + sizes[i] <= 4096; shift++)
+                assert_int_equal(ops->stream_read(device, dev + shift, sizes[i], &text), STATUS_OK);
         assert_int_equal(ops->mark(device, 0, &text), STATUS_OK);
         assert_int_equal(ops->stream_read(device, dev, 4096, &text), STATUS_OK);
         assert_int_equal(ops->mark(device, 1, &text), STATUS_OK);
@@ -216,9 +218,57 @@ static void test_memory(void **state) {
     }
 }
 
+/* Copies of any size and alignment, and nothing beside them. */
+static void test_stream_copy(void **state) {
+    (void)state;
+    enum { BYTES = 300000, AT = 64 };
+    static const uint64_t sizes[] = {0, 1, 15, 16, 17, 4096, 32767, 65536, 131077, BYTES - 2 * AT};
+    static const struct { uint64_t from, to; } shifts[] = {{0, 0}, {5, 5}, {0, 3}, {7, 1}};
+    uint8_t *image = malloc(BYTES), *got = malloc(BYTES), *blank = malloc(BYTES);
+    assert_non_null(image);
+    assert_non_null(got);
+    assert_non_null(blank);
+    memset(blank, 0xC3, BYTES);
+    for (uint32_t i = 0; i < BYTES; i++)
+        image[i] = (uint8_t)(i * 2654435761u >> 24);
+    for (size_t b = 0; b < conformance_devices_count; b++) {
+        const struct backend_ops *ops = conformance_devices[b].ops;
+        struct backend_device *device = conformance_devices[b].device;
+        struct backend_memory from, to;
+        struct status_text text = {{0}};
+        assert_int_equal(ops->memory_allocate(device, BYTES, "source", &from, &text), STATUS_OK);
+        assert_int_equal(ops->memory_allocate(device, BYTES, "target", &to, &text), STATUS_OK);
+        assert_int_equal(ops->memory_write(device, from.dev_address, image, BYTES, &text),
+                         STATUS_OK);
+        for (size_t i = 0; i < COUNT(sizes) * COUNT(shifts); i++) {
+            const uint64_t bytes = sizes[i / COUNT(shifts)];
+            const uint64_t shift_from = shifts[i % COUNT(shifts)].from;
+            const uint64_t shift_to = shifts[i % COUNT(shifts)].to + AT;
+            assert_int_equal(ops->memory_fill(device, to.dev_address, 0xC3, BYTES, &text),
+                             STATUS_OK);
+            assert_int_equal(ops->stream_copy(device, (uint8_t *)to.dev_address + shift_to,
+                                              (const uint8_t *)from.dev_address + shift_from, bytes,
+                                              &text),
+                             STATUS_OK);
+            assert_int_equal(ops->synchronize(device, &text), STATUS_OK);
+            assert_int_equal(ops->memory_read(device, got, to.dev_address, BYTES, &text),
+                             STATUS_OK);
+            assert_memory_equal(got, blank, shift_to);
+            assert_memory_equal(got + shift_to, image + shift_from, bytes);
+            assert_memory_equal(got + shift_to + bytes, blank, BYTES - shift_to - bytes);
+        }
+        ops->memory_free(device, &from);
+        ops->memory_free(device, &to);
+    }
+    free(image);
+    free(got);
+    free(blank);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stream_copy),
         cmocka_unit_test(test_faults_are_noticed),
         cmocka_unit_test(test_missing_page_is_refused),
         cmocka_unit_test(test_append_to_missing_page_is_refused),

@@ -157,12 +157,22 @@ static void test_relative_error(void **state) {
     assert_true(isinf(reference_relative_error((const float[]){INFINITY, 4}, exact, 2)));
 }
 
+static void test_bound(void **state) {
+    (void)state;
+    assert_true(reference_bound("tiled", FORMAT_Q8_0, FORMAT_NVFP4) == 0x1p-10);
+    assert_true(reference_bound("tiled", FORMAT_Q8_0, FORMAT_MXFP4) == 0x1p-8);
+    assert_true(reference_bound("tiled", FORMAT_BF16, FORMAT_F16) == 0x1p-8);
+    assert_true(reference_bound("expand", FORMAT_FP8_E4M3, FORMAT_NVFP4) == 0x1p-10);
+    assert_true(reference_bound("expand", FORMAT_MXFP4, FORMAT_BF16) == 0x1p-8);
+    assert_true(reference_bound("expand", FORMAT_Q8_0, FORMAT_NVFP4) == 0x1p-6);
+    assert_true(reference_bound("expand", FORMAT_F16, FORMAT_Q4_0_GGML) == 0x1p-6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_weights),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_exact_rows),
-        cmocka_unit_test(test_relative_error),
+        cmocka_unit_test(test_known_weights), cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_exact_rows),    cmocka_unit_test(test_relative_error),
+        cmocka_unit_test(test_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
