@@ -117,8 +117,10 @@ struct decode_e2m1_f16 {
 #if PTX_HAS_FP4_CONVERT
     static constexpr float UNDO = 1.0f;
     GPU_DEVICE static void pairs(uint32_t (&out)[4], uint32_t word) {
-        for (uint32_t i = 0; i < 4; i++)
-            out[i] = ptx_e2m1x2_to_f16x2(word >> (8 * i));
+        out[0] = ptx_e2m1x2_to_f16x2<0>(word);
+        out[1] = ptx_e2m1x2_to_f16x2<1>(word);
+        out[2] = ptx_e2m1x2_to_f16x2<2>(word);
+        out[3] = ptx_e2m1x2_to_f16x2<3>(word);
     }
     GPU_DEVICE static uint32_t pair_value(uint32_t pair, uint32_t half) {
         return 2 * pair + half;

@@ -163,8 +163,8 @@ GPU_DEVICE float ptx_f16_to_f32(uint32_t half) {
     return out;
 }
 
-/* Two codes in the low half, the first in the low byte; e2m1: in the low byte, the first in the low
- * nibble. Only where PTX_HAS_FP8_CONVERT and PTX_HAS_FP4_CONVERT say so. */
+/* Two codes in the low half, the first in the low byte; e2m1: in byte `byte` of four, the first in
+ * its low nibble. Only where PTX_HAS_FP8_CONVERT and PTX_HAS_FP4_CONVERT say so. */
 #if PTX_HAS_FP8_CONVERT
 GPU_DEVICE uint32_t ptx_e4m3x2_to_f16x2(uint32_t codes) {
     uint32_t out;
@@ -173,13 +173,13 @@ GPU_DEVICE uint32_t ptx_e4m3x2_to_f16x2(uint32_t codes) {
 }
 #endif
 #if PTX_HAS_FP4_CONVERT
-GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t codes) {
+template <uint32_t byte = 0> GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t codes) {
     uint32_t out;
-    asm("{ .reg .b8 byte, unused0, unused1, unused2;\n"
-        "  mov.b32 {byte, unused0, unused1, unused2}, %1;\n"
-        "  cvt.rn.f16x2.e2m1x2 %0, byte; }"
+    asm("{ .reg .b8 byte<4>;\n"
+        "  mov.b32 {byte0, byte1, byte2, byte3}, %1;\n"
+        "  cvt.rn.f16x2.e2m1x2 %0, byte%2; }"
         : "=r"(out)
-        : "r"(codes));
+        : "r"(codes), "n"(byte));
     return out;
 }
 #endif

@@ -135,8 +135,8 @@ GPU_DEVICE uint32_t ptx_e4m3x2_to_f16x2(uint32_t codes) {
 }
 #endif
 #if PTX_HAS_FP4_CONVERT
-GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t codes) {
-    return gpu_model_e2m1x2_to_f16x2(codes);
+template <uint32_t byte = 0> GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t codes) {
+    return gpu_model_e2m1x2_to_f16x2(codes >> (8 * byte));
 }
 #endif
 GPU_DEVICE uint32_t ptx_permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
