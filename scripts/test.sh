@@ -99,7 +99,8 @@ step_tidy() { step tidy-build build tidy; }
 # program says where there is no device. The tests of a GPU are scripts/gpu_check.sh's.
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
-        test_conformance_cuda test_conformance_faults_cuda record_vectors -- -k 0
+        test_conformance_cuda test_conformance_faults_cuda record_vectors test_cuda_backend \
+        test_cuda_faults -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
@@ -109,6 +110,8 @@ step_cuda() {
     fi
     step cuda-build cuda_build || return
     step cuda-ptxas scripts/ptxas_report.sh build-cuda
+    step cuda-backend build-cuda/tests/cuda/test_cuda_backend
+    step cuda-faults build-cuda/tests/cuda/test_cuda_faults
     if [ -e /proc/driver/nvidia/version ]; then
         skip cuda-cli-no-gpu 'an NVIDIA driver is here'
     else

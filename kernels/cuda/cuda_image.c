@@ -51,7 +51,7 @@ static enum status run_probe(struct backend_device *device, struct status_text *
         .name = "cuda_probe",
         .entry = cuda_probe_entry(),
         .blocks = 1,
-        .threads = 1,
+        .threads = CUDA_PROBE_THREADS,
         .arguments = &arguments,
         .arguments_bytes = sizeof arguments,
     };
