@@ -121,6 +121,23 @@ static enum status upload_io(struct step *step, uint32_t index, uint64_t seed,
     return status;
 }
 
+/* As many workers as there is work for: fewer tokens each than this, and what a segment costs by
+ * itself (its start, its partial result) is no longer small beside them. */
+enum { STEP_LEAST_TOKENS = 256 };
+
+static uint32_t useful_workers(const struct step *step, const struct page_layout *page,
+                               uint32_t query_heads, uint64_t window_tokens) {
+    const uint32_t workers =
+        step->ops->attend_workers(step->device, step->kernel, page, query_heads);
+    uint64_t tokens = 0;
+    for (uint32_t s = 0; s < pool_seqs(step->pool); s++) {
+        const uint64_t length = pool_lengths(step->pool)[s];
+        tokens += window_tokens > 0 && length > window_tokens ? window_tokens : length;
+    }
+    const uint64_t most = tokens * page->shape.kv_heads / STEP_LEAST_TOKENS;
+    return most < workers ? (uint32_t)(most > 0 ? most : 1) : workers;
+}
+
 static enum status create_group(struct step *step, uint32_t index, uint64_t seed,
                                 enum options_data data, uint64_t *workspace_bytes,
                                 struct status_text *text) {
@@ -132,8 +149,7 @@ static enum status create_group(struct step *step, uint32_t index, uint64_t seed
     if (status != STATUS_OK)
         return status;
     const struct pool_pages *pages = pool_group_pages(step->pool, index);
-    const uint32_t workers =
-        step->ops->attend_workers(step->device, step->kernel, page, model->query_heads);
+    const uint32_t workers = useful_workers(step, page, model->query_heads, pages->window_tokens);
     status = plan_create(pool_lengths(step->pool), pool_seqs(step->pool), page->shape.kv_heads,
                          pages->window_tokens, STEP_TILE_TOKENS, workers, &group->plan, text);
     if (status == STATUS_OK)

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The whole program over the GPU's kernels, without a GPU: PROGRAM has the shim as a device.
+#   run.sh PROGRAM
+set -u
+program=$1
+failed=0
+
+# expect CODE PATTERN COUNT ARGUMENTS...: the exit code, and how many lines of JSON match.
+expect() {
+    local code=$1 pattern=$2 count=$3 got matches
+    shift 3
+    "$program" "$@" --device simt -o jsonl >out.jsonl 2>err.txt
+    got=$?
+    matches=$(grep -c -- "$pattern" out.jsonl)
+    if [ "$got" -ne "$code" ] || [ "$matches" -ne "$count" ]; then
+        printf 'FAILED: %s\n  exit code %d (%d expected), %d lines with %s (%d expected)\n' \
+            "$*" "$got" "$code" "$matches" "$pattern" "$count"
+        head -c 600 err.txt
+        failed=$((failed + 1))
+    fi
+}
+# What stderr must say about the last run.
+said() {
+    if ! grep -q -- "$1" err.txt out.jsonl; then
+        printf 'FAILED: nothing says "%s"\n' "$1"
+        failed=$((failed + 1))
+    fi
+}
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+program=$(realpath "$program")
+ok='"kernel":"mma".*"status":"ok"'
+small=(--tokens 130 --seqs 2 --samples 1)
+
+expect 0 "$ok" 6 run -m 2x128/g4x1l "${small[@]}"
+expect 0 "$ok" 3 run -m latent512+64/g20x1l "${small[@]}" --kv-format bf16,q8_0,nvfp4
+expect 0 "$ok" 2 run -m 1x64w50/g8x1l "${small[@]}" --kv-format fp8,q4_0 --page-tokens 17
+expect 0 "$ok" 1 run -m 1x256/g16x1l "${small[@]}" --kv-format q8_0/q4_0 --lengths mixed
+expect 0 '"kernel":"simple".*"status":"ok"' 2 run -m 1x80/g2x1l "${small[@]}" \
+    --kv-format bf16,fp8_e5m2 --kernel simple
+expect 0 '"kernel":"expand".*"status":"ok"' 2 run -m 1x128/g2x1l "${small[@]}" \
+    --kv-format q4_0,mxfp4 --kernel expand
+expect 0 '"status":"ok"' 1 run -m gpt-oss-20b --tokens 20 --seqs 1 --samples 1 --kv-format nvfp4
+expect 2 '"status":"refused"' 1 run -m 1x80/g2x1l "${small[@]}" --kv-format bf16
+said 'not built for head dims 80/80'
+expect 0 '"status":"ok"' 6 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
+
+# A fault is a wrong row without speed and exit code 1; what cannot run is said.
+wrong='"status":"wrong"'
+export KVGAUGE_REMOTE_FAULT
+KVGAUGE_REMOTE_FAULT=output expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" --kv-format bf16
+KVGAUGE_REMOTE_FAULT=idle expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" --kv-format q8_0
+KVGAUGE_REMOTE_FAULT=launch expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" \
+    --kv-format bf16
+said 'cudaLaunchKernel: planted'
+KVGAUGE_REMOTE_FAULT=memory expect 2 '"status":"out_of_memory"' 1 run -m 1x128/g4x1l \
+    "${small[@]}" --kv-format bf16
+said 'bytes were asked'
+
+[ $failed -eq 0 ] && printf 'all cases as expected\n'
+exit $((failed > 0))
