@@ -33,13 +33,11 @@ enum status cuda_check(struct backend_device *device, cudaError_t error, const c
     if (bytes > 0)
         (void)snprintf(size, sizeof size, " of %llu bytes", (unsigned long long)bytes);
     char after[192] = "";
-    if (device != NULL && context_is_lost(error)) {
-        device->lost = true;
+    if (device != NULL && context_is_lost(error))
         (void)snprintf(after, sizeof after,
                        "; the last kernel given was %s; the device's context is lost and this "
                        "process gets nothing more done on it",
                        device->last_name[0] != '\0' ? device->last_name : "none");
-    }
     return status_set(text, error == cudaErrorMemoryAllocation ? STATUS_OUT_OF_MEMORY : STATUS_IO,
                       "%s%s: %s (%s)%s", call, size, cudaGetErrorName(error),
                       cudaGetErrorString(error), after);

@@ -38,7 +38,6 @@ struct backend_device {
     uint32_t *dev_sink;     /* what stream_read would write */
 
     bool recording;
-    bool lost;          /* an error after which this process gets nothing more done */
     char last_name[64]; /* the kernel given last: its errors are seen later */
     struct cuda_prepared prepared[CUDA_PREPARED_KERNELS];
     uint32_t prepared_count;
