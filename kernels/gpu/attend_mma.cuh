@@ -32,9 +32,9 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
      * take more of them, and 16-bit rings do not leave room for a third block. */
     static constexpr bool BLOCK_SCALES =
         K::SCALE == DECODE_SCALE_BLOCK || V::SCALE == DECODE_SCALE_BLOCK;
-    static constexpr bool LARGE = KD > 192 || (KD > 128 && tiles > 1) ||
-                                  (KD > 64 && K::BITS == 16 && V::BITS == 16);
-    static constexpr bool MIDDLE = KD > 128 || (KD > 64 && (tiles > 1 || BLOCK_SCALES));
+    static constexpr bool LARGE = KD > 192 ||
+                                  (KD > 64 && (tiles > 1 || (K::BITS == 16 && V::BITS == 16)));
+    static constexpr bool MIDDLE = KD > 128 || tiles > 1 || (KD > 64 && BLOCK_SCALES);
     static constexpr uint32_t BLOCKS = LARGE ? 2 : MIDDLE ? 3 : 4;
     GPU_CONSTEXPR static uint32_t shared_bytes(uint32_t warps) {
         return QUERY_BYTES +

@@ -21,8 +21,12 @@ struct attend_wide_shape {
     static constexpr uint32_t V_RAW_AT = K_RAW_AT + TILE_TOKENS * parts::K_RAW_ROW;
     static constexpr uint32_t TILE_BYTES =
         (V_RAW_AT + TILE_TOKENS * parts::V_RAW_ROW + 127) / 128 * 128;
-    /* Two tiles at a time where two stages of them fit the smallest shared memory (99 KiB). */
-    static constexpr uint32_t TOGETHER = 2 * TILE_BYTES <= 40960 ? 2 : 1;
+    /* Two tiles at a time where two stages of them fit the smallest shared memory (99 KiB), and
+     * their scores the registers beside sums of single blocks. */
+    static constexpr bool BLOCK_SCALES =
+        K::SCALE == DECODE_SCALE_BLOCK || V::SCALE == DECODE_SCALE_BLOCK;
+    static constexpr uint32_t TOGETHER =
+        2 * TILE_BYTES <= 40960 && !(tiles > 2 && BLOCK_SCALES) ? 2 : 1;
     static constexpr uint32_t STAGE_BYTES = TOGETHER * TILE_BYTES;
     static constexpr uint32_t STAGE_TOKENS = TOGETHER * TILE_TOKENS;
     static constexpr uint32_t STAGES = STAGE_BYTES <= 24576 ? 3 : 2;
