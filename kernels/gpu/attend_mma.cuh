@@ -6,7 +6,10 @@
 #ifndef ATTEND_MMA_CUH
 #define ATTEND_MMA_CUH
 
-#include "unit.cuh"
+#include "attend_softmax.cuh"
+#include "attend_walk.cuh"
+#include "unit_outputs.cuh"
+#include "unit_scores.cuh"
 
 enum { ATTEND_MMA_WARPS = 4 /* at most; fewer where shared memory is short */ };
 
@@ -41,44 +44,6 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
                warps * (STAGES * STAGE_BYTES > MERGE_BYTES ? STAGES * STAGE_BYTES : MERGE_BYTES);
     }
 };
-
-/* One warp's walk over a segment. Positions count from the first slot of the segment's first page.
- */
-struct attend_walk {
-    struct attend_place place;
-    struct tile_source source;
-    uint32_t begin, end; /* positions that are wanted */
-    uint32_t start;      /* of the first tile: begin, or 16-aligned below it where pages allow */
-    bool linear;         /* 16 neighbouring tokens always lie in one page */
-};
-
-GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
-                                               const struct backend_segment &segment) {
-    struct attend_walk walk;
-    walk.place = attend_locate(a, segment);
-    walk.source = tile_source_make(a, segment.kv_head);
-    walk.begin = walk.place.first_slot;
-    walk.end = walk.begin + (uint32_t)segment.token_count;
-    walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
-    walk.start = walk.linear ? walk.begin / TILE_TOKENS * TILE_TOKENS : walk.begin;
-    return walk;
-}
-
-/* Where the tokens of a tile lie: asked for one tile ahead, so that no copy waits for the table. */
-struct attend_ahead {
-    int32_t page;  /* linear: of the tile; else of this lane's token (lane % 16) */
-    uint32_t slot; /* likewise */
-};
-
-GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &a,
-                                                 const struct attend_walk &walk, uint32_t position,
-                                                 uint32_t lane) {
-    uint32_t mine = position + (walk.linear ? 0 : lane % TILE_TOKENS);
-    mine = mine < walk.end ? mine : walk.end - 1;
-    struct attend_ahead ahead;
-    ahead.page = attend_page(a, walk.place, mine, &ahead.slot);
-    return ahead;
-}
 
 /* Where a lane's copies go, computed once. */
 template <class S> struct attend_mma_places {
@@ -160,142 +125,6 @@ GPU_DEVICE void attend_mma_repack(uint32_t tile, uint32_t lane) {
                            GPU_WARP_LANES);
 }
 
-/* The block's query heads as 16-bit rows in shared memory; heads past the group are zeros. */
-template <class F, uint32_t dim, uint32_t heads>
-GPU_DEVICE void attend_stage_queries(const struct attend_arguments &a,
-                                     const struct backend_segment &segment, uint32_t first_head,
-                                     uint32_t rows, uint32_t row_bytes) {
-    const float *from = a.dev_queries + attend_output_row(a, segment, first_head) * dim;
-    const uint32_t real = a.group_heads - first_head;
-    for (uint32_t i = gpu_thread(); i < heads * (dim / 2); i += gpu_threads()) {
-        const uint32_t head = i / (dim / 2), pair = i % (dim / 2);
-        const float *at = from + head * dim + 2 * pair;
-        const uint32_t packed = head < real ? unit_pack<F>(at[0], at[1]) : 0u;
-        ptx_store_shared_u32(rows + head * row_bytes + pair * 4, packed);
-    }
-}
-
-/* The lane's B fragments of one unit and one tile of eight heads. */
-template <class F>
-GPU_DEVICE void attend_query_fragments(uint32_t (&out)[8], uint32_t rows, uint32_t row_bytes,
-                                       uint32_t unit, const struct unit_lane &lane) {
-    const uint32_t row = rows + lane.g * row_bytes + unit * TILE_UNIT_VALUES * 2;
-    GPU_UNROLL
-    for (uint32_t i = 0; i < 8; i++) {
-        const uint32_t step = i / 2, pair = i % 2;
-        const uint32_t low = unit_query_value<F>(step, pair, 0, lane.t);
-        const uint32_t high = unit_query_value<F>(step, pair, 1, lane.t);
-        out[i] = ptx_load_shared_u16(row + low * 2) | ptx_load_shared_u16(row + high * 2) << 16;
-        if constexpr (F::BITS == 4 && unit_has_zero<F>()) {
-            if (step & 1) /* q4_0's high nibbles come out 16 times too large */
-                out[i] = F::multiply(out[i], 0x2C002C00u);
-        }
-    }
-}
-
-/* Scores of tokens that are not wanted. Rows g and g + 8 of a tile are these tokens of it: */
-GPU_DEVICE uint32_t attend_token_of(uint32_t g) {
-    return 4 * (g >> 1) + (g & 1);
-}
-
-template <uint32_t tiles>
-GPU_DEVICE void attend_mask(float (&sums)[tiles][4], const struct attend_walk &walk,
-                            uint32_t position, const struct unit_lane &lane) {
-    const uint32_t near = position + attend_token_of(lane.g), far = near + 2;
-    const bool near_real = near >= walk.begin && near < walk.end;
-    const bool far_real = far >= walk.begin && far < walk.end;
-    GPU_UNROLL
-    for (uint32_t n = 0; n < tiles; n++) {
-        sums[n][0] = near_real ? sums[n][0] : -INFINITY;
-        sums[n][1] = near_real ? sums[n][1] : -INFINITY;
-        sums[n][2] = far_real ? sums[n][2] : -INFINITY;
-        sums[n][3] = far_real ? sums[n][3] : -INFINITY;
-    }
-}
-
-/* Softmax so far, of heads 8 n + 2 t + i. largest: unscaled scores, the same in all lanes of a
- * head; sums: this lane's own rows only. */
-template <uint32_t tiles> struct attend_softmax {
-    float largest[tiles][2];
-    float sums[tiles][2];
-};
-
-/* Raises the maxima if any score of the warp is above its own. True when one was: what was summed
- * before must be multiplied by `factors`. Rare after the first tiles. */
-template <uint32_t tiles, uint32_t together>
-GPU_DEVICE bool attend_raise(struct attend_softmax<tiles> &softmax,
-                             const float (&scores)[together][tiles][4], float score_scale,
-                             float (&factors)[tiles][2]) {
-    float top[tiles][2];
-    bool above = false;
-    GPU_UNROLL
-    for (uint32_t n = 0; n < tiles; n++) {
-        GPU_UNROLL
-        for (uint32_t i = 0; i < 2; i++) {
-            top[n][i] = fmaxf(scores[0][n][i], scores[0][n][i + 2]);
-            GPU_UNROLL
-            for (uint32_t s = 1; s < together; s++)
-                top[n][i] = fmaxf(top[n][i], fmaxf(scores[s][n][i], scores[s][n][i + 2]));
-            above = above || top[n][i] > softmax.largest[n][i];
-        }
-    }
-    if (!gpu_any(above))
-        return false;
-    GPU_UNROLL
-    for (uint32_t n = 0; n < tiles; n++) {
-        GPU_UNROLL
-        for (uint32_t i = 0; i < 2; i++) {
-            GPU_UNROLL
-            for (uint32_t bits = 4; bits < 32; bits *= 2)
-                top[n][i] = fmaxf(top[n][i], gpu_shuffle_xor(top[n][i], bits));
-            top[n][i] = fmaxf(top[n][i], softmax.largest[n][i]);
-            factors[n][i] = ptx_exp2((softmax.largest[n][i] - top[n][i]) * score_scale);
-            softmax.largest[n][i] = top[n][i];
-            softmax.sums[n][i] *= factors[n][i];
-        }
-    }
-    return true;
-}
-
-/* Scores of one tile to weights, summed, and to the B fragments of P^T. */
-template <class V, uint32_t tiles>
-GPU_DEVICE void attend_weights(uint32_t (&out)[tiles][2], struct attend_softmax<tiles> &softmax,
-                               const float (&scores)[tiles][4], float score_scale) {
-    GPU_UNROLL
-    for (uint32_t n = 0; n < tiles; n++) {
-        const float shift0 = unit_lift<V>() - softmax.largest[n][0] * score_scale;
-        const float shift1 = unit_lift<V>() - softmax.largest[n][1] * score_scale;
-        const float p0 = ptx_exp2(fmaf(scores[n][0], score_scale, shift0));
-        const float p1 = ptx_exp2(fmaf(scores[n][1], score_scale, shift1));
-        const float p2 = ptx_exp2(fmaf(scores[n][2], score_scale, shift0));
-        const float p3 = ptx_exp2(fmaf(scores[n][3], score_scale, shift1));
-        softmax.sums[n][0] += p0 + p2;
-        softmax.sums[n][1] += p1 + p3;
-        out[n][0] = ptx_movmatrix_trans(unit_pack<V>(p0, p1));
-        out[n][1] = ptx_movmatrix_trans(unit_pack<V>(p2, p3));
-    }
-}
-
-/* A finished sum goes to the outputs, or to the partial results when its row has other segments. */
-GPU_DEVICE void attend_store(const struct attend_arguments &a,
-                             const struct backend_segment &segment, uint32_t segment_number,
-                             bool whole, uint32_t head, uint32_t value, float output, float largest,
-                             float sum) {
-    if (whole) {
-        const uint64_t row = attend_output_row(a, segment, head);
-        const uint32_t query_head = (uint32_t)(row % a.query_heads);
-        a.dev_outputs[row * a.v_dim + value] =
-            output * attend_final_factor(a, query_head, largest, sum);
-        return;
-    }
-    attend_partial_output(a, segment_number, head)[value] = output;
-    if (value == 0) {
-        float *numbers = attend_partial_numbers(a, segment_number, head);
-        numbers[ATTEND_PARTIAL_LARGEST] = largest;
-        numbers[ATTEND_PARTIAL_SUM] = sum;
-    }
-}
-
 template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_mma_warp {
     typedef attend_mma_shape<K, V, KD, VD, tiles> S;
     float outputs[S::V_UNITS][UNIT_STEPS][tiles][4];
@@ -307,14 +136,18 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
         k_place = unit_place_k<K, KD>(lane);
         v_place = unit_place_v<V, VD>(lane);
         GPU_UNROLL
-        for (uint32_t u = 0; u < S::V_UNITS; u++)
+        for (uint32_t u = 0; u < S::V_UNITS; u++) {
             GPU_UNROLL
-        for (uint32_t i = 0; i < UNIT_STEPS; i++)
-            GPU_UNROLL
-        for (uint32_t n = 0; n < tiles; n++)
-            GPU_UNROLL
-        for (uint32_t e = 0; e < 4; e++)
-            outputs[u][i][n][e] = 0.0f;
+            for (uint32_t i = 0; i < UNIT_STEPS; i++) {
+                GPU_UNROLL
+                for (uint32_t n = 0; n < tiles; n++) {
+                    GPU_UNROLL
+                    for (uint32_t e = 0; e < 4; e++) {
+                        outputs[u][i][n][e] = 0.0f;
+                    }
+                }
+            }
+        }
         GPU_UNROLL
         for (uint32_t n = 0; n < tiles; n++) {
             softmax.largest[n][0] = softmax.largest[n][1] = -INFINITY;
@@ -324,14 +157,18 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
 
     GPU_DEVICE void rescale(const float (&factors)[tiles][2]) {
         GPU_UNROLL
-        for (uint32_t u = 0; u < S::V_UNITS; u++)
+        for (uint32_t u = 0; u < S::V_UNITS; u++) {
             GPU_UNROLL
-        for (uint32_t i = 0; i < UNIT_STEPS; i++)
-            GPU_UNROLL
-        for (uint32_t n = 0; n < tiles; n++)
-            GPU_UNROLL
-        for (uint32_t e = 0; e < 4; e++)
-            outputs[u][i][n][e] *= factors[n][e & 1];
+            for (uint32_t i = 0; i < UNIT_STEPS; i++) {
+                GPU_UNROLL
+                for (uint32_t n = 0; n < tiles; n++) {
+                    GPU_UNROLL
+                    for (uint32_t e = 0; e < 4; e++) {
+                        outputs[u][i][n][e] *= factors[n][e & 1];
+                    }
+                }
+            }
+        }
     }
 
     /* One stage: its scores, the softmax, its values. */
@@ -476,12 +313,14 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     gpu_sync_block();
     struct attend_mma_warp<K, V, KD, VD, tiles> state;
     GPU_UNROLL
-    for (uint32_t u = 0; u < S::K_UNITS; u++)
+    for (uint32_t u = 0; u < S::K_UNITS; u++) {
         GPU_UNROLL
-    for (uint32_t n = 0; n < tiles; n++)
-        attend_query_fragments<K>(state.queries[u][n],
-                                  queries + n * UNIT_HEADS * S::QUERY_ROW_BYTES, S::QUERY_ROW_BYTES,
-                                  u, lane);
+        for (uint32_t n = 0; n < tiles; n++) {
+            attend_query_fragments<K>(state.queries[u][n],
+                                      queries + n * UNIT_HEADS * S::QUERY_ROW_BYTES,
+                                      S::QUERY_ROW_BYTES, u, lane);
+        }
+    }
     state.clear(lane);
 
     const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;

@@ -1,6 +1,7 @@
 /* All mma kernels of one pair of formats: PAIR_K, PAIR_V and PAIR_DIMS_ALL or PAIR_DIMS_MIXED come
  * from a generated file (pairs.cmake). With GPU_ONLY_128 head dim 128 alone. */
 #include "attend_kernel.h"
+#include "attend_mma.cuh"
 #include "attend_wide.cuh"
 
 #define PAIR_JOIN(a, b) a##b
