@@ -4,12 +4,13 @@
 
 #include "backend.h"
 
-/* x / divisor = (x * multiplier >> 32) >> shift for every 32-bit x below 2^31; a divisor of 1 has
- * multiplier 0 (2^32 does not fit) and is asked for first. */
+/* x / divisor = (x * multiplier >> 32 >> shift) + x * whole for every x below 2^31: `whole` is 1
+ * for a divisor of 1 (whose multiplier, 2^32, does not fit and is 0) and 0 for all others. */
 struct attend_divider {
     uint32_t divisor;
     uint32_t multiplier;
     uint32_t shift;
+    uint32_t whole;
 };
 
 struct attend_arguments {

@@ -6,13 +6,13 @@
 #include "gpu_ptx.cuh"
 
 GPU_DEVICE uint32_t attend_divide(const struct attend_divider &by, uint32_t x) {
-    return by.divisor == 1 ? x : ptx_multiply_high(x, by.multiplier) >> by.shift;
+    return (ptx_multiply_high(x, by.multiplier) >> by.shift) + x * by.whole;
 }
 
 /* Positions within one segment are counted from the first slot of its first page, so that they fit
  * 32 bits whatever the token's own number is. */
 struct attend_place {
-    const int32_t *row;  /* the sequence's row of the page table */
+    uint64_t row;        /* address of the sequence's row of the page table */
     uint32_t column;     /* where the segment's first page stands in it */
     uint32_t first_slot; /* of the segment's first token, in that page */
 };
@@ -21,7 +21,8 @@ GPU_DEVICE struct attend_place attend_locate(const struct attend_arguments &argu
                                              const struct backend_segment &segment) {
     const uint64_t page = segment.first_token / arguments.page_tokens.divisor;
     struct attend_place place;
-    place.row = arguments.dev_page_table + (uint64_t)segment.seq * arguments.columns;
+    place.row = gpu_keep(reinterpret_cast<uint64_t>(arguments.dev_page_table +
+                                                    (uint64_t)segment.seq * arguments.columns));
     place.column = (uint32_t)(page % arguments.columns);
     place.first_slot = (uint32_t)(segment.first_token - page * arguments.page_tokens.divisor);
     return place;
@@ -35,7 +36,7 @@ GPU_DEVICE int32_t attend_page(const struct attend_arguments &arguments,
     *slot = position - page * arguments.page_tokens.divisor;
     uint32_t column = place.column + page;
     column = column >= arguments.columns ? column - arguments.columns : column;
-    return place.row[column];
+    return (int32_t)ptx_load_global_u32(reinterpret_cast<const int32_t *>(place.row) + column);
 }
 
 GPU_DEVICE float *attend_partial_output(const struct attend_arguments &arguments, uint32_t segment,

@@ -94,24 +94,26 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
                 places.v_scales, lane);
         return;
     }
-    const uint32_t own = position + lane % TILE_TOKENS;
-    const struct tile_tokens mine = {ahead.page,
-                                     ahead.slot + (walk.linear ? lane % TILE_TOKENS : 0),
-                                     own >= walk.begin && own < walk.end};
+    /* edges of the segment, pages of other sizes, rows of whole blocks: each lane its own token */
+    const uint32_t token = tile_token_of(lane), own = position + token;
+    const bool real = own >= walk.begin && own < walk.end;
+    const uint32_t slot = ahead.slot + (walk.linear ? token : 0);
+    const uint8_t *page = tile_page(source, ahead.page);
+    const uint8_t *v_values = page + source.v_values;
     if constexpr (P::K_RAW_ROW > 0)
-        tile_copy_raw<P::K_RAW_ROW>(tile + S::K_RAW_AT, source, 0, mine, lane);
+        tile_copy_raw<P::K_RAW_ROW>(tile + S::K_RAW_AT, page + slot * P::K_RAW_ROW, real, lane);
     else
-        tile_copy_rows<P::K_ROW>(tile, source, 0, mine, lane);
+        tile_copy_rows<P::K_ROW>(tile, page + slot * P::K_ROW, real, lane);
     if constexpr (P::V_RAW_ROW > 0)
-        tile_copy_raw<P::V_RAW_ROW>(tile + S::V_RAW_AT, source, source.v_values, mine, lane);
+        tile_copy_raw<P::V_RAW_ROW>(tile + S::V_RAW_AT, v_values + slot * P::V_RAW_ROW, real, lane);
     else
-        tile_copy_rows<P::V_ROW>(tile + P::V_AT, source, source.v_values, mine, lane);
+        tile_copy_rows<P::V_ROW>(tile + P::V_AT, v_values + slot * P::V_ROW, real, lane);
     if constexpr (P::K_RAW_ROW == 0 && P::K_SCALES_ROW > 0)
-        tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(tile + P::K_SCALES_AT, source,
-                                                            source.k_scales, mine, lane);
+        tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
+            tile + P::K_SCALES_AT, page + source.k_scales + slot * P::K_SCALES_ROW, real, lane);
     if constexpr (P::V_RAW_ROW == 0 && P::V_SCALES_ROW > 0)
-        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(tile + P::V_SCALES_AT, source,
-                                                            source.v_scales, mine, lane);
+        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
+            tile + P::V_SCALES_AT, page + source.v_scales + slot * P::V_SCALES_ROW, real, lane);
 }
 
 /* What came as whole blocks is sorted into the planes. */
@@ -281,7 +283,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     const uint32_t ring = queries + S::QUERY_BYTES + warp * S::STAGES * S::STAGE_BYTES;
     const float score_scale = a.score_scale * K::UNDO;
 
-    const uint32_t step = warps * S::STAGE_TOKENS;
+    const uint32_t step = gpu_keep(warps * S::STAGE_TOKENS);
     uint32_t asked = walk.start + warp * S::STAGE_TOKENS; /* position of the next tile to ask for */
     struct attend_ahead ahead[S::TOGETHER];
     struct attend_mma_places<S> places;
@@ -289,7 +291,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     const auto look = [&](uint32_t position) {
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++)
-            ahead[s] = attend_look_ahead(a, walk, position + s * TILE_TOKENS, lane.lane);
+            ahead[s] = attend_look_ahead(a, walk, position + s * TILE_TOKENS);
     };
     const auto ask = [&](uint32_t stage) {
         if (asked < walk.end) {

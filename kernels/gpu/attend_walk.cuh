@@ -12,6 +12,8 @@ struct attend_walk {
     struct tile_source source;
     uint32_t begin, end; /* positions that are wanted */
     uint32_t start;      /* of the first tile: begin, or 16-aligned below it where pages allow */
+    uint32_t last;       /* end - 1 */
+    uint32_t ahead;      /* how far into a tile this lane's token is; linear: 0 */
     bool linear;         /* 16 neighbouring tokens always lie in one page */
 };
 
@@ -23,23 +25,24 @@ GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
     walk.begin = walk.place.first_slot;
     walk.end = walk.begin + (uint32_t)segment.token_count;
     walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
+    walk.last = walk.end - 1;
+    walk.ahead = gpu_keep(walk.linear ? 0 : tile_token_of(gpu_thread() % GPU_WARP_LANES));
     walk.start = walk.linear ? walk.begin / TILE_TOKENS * TILE_TOKENS : walk.begin;
     return walk;
 }
 
 /* Where the tokens of a tile lie: asked for one tile ahead, so that no copy waits for the table. */
 struct attend_ahead {
-    int32_t page;  /* linear: of the tile; else of this lane's token (lane % 16) */
+    int32_t page;  /* linear: of the tile; else of this lane's token */
     uint32_t slot; /* likewise */
 };
 
 GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &a,
-                                                 const struct attend_walk &walk, uint32_t position,
-                                                 uint32_t lane) {
-    uint32_t mine = position + (walk.linear ? 0 : lane % TILE_TOKENS);
-    mine = mine < walk.end ? mine : walk.end - 1;
+                                                 const struct attend_walk &walk,
+                                                 uint32_t position) {
+    const uint32_t mine = position + walk.ahead;
     struct attend_ahead ahead;
-    ahead.page = attend_page(a, walk.place, mine, &ahead.slot);
+    ahead.page = attend_page(a, walk.place, mine < walk.last ? mine : walk.last, &ahead.slot);
     return ahead;
 }
 

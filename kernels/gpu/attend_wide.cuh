@@ -251,17 +251,16 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     typedef attend_wide_shape<K, V, KD, VD, tiles, latent> S;
     const struct backend_segment segment = a.dev_segments[segment_number];
     struct attend_walk walk = attend_walk_make(a, segment);
-    walk.start = walk.begin; /* every thread asks for its own token: nothing to align */
+    /* every thread asks for its own token: nothing to align */
+    walk.start = walk.begin;
+    walk.ahead = gpu_thread() / S::COPIERS;
     const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
     const uint32_t base = ptx_shared_address(shared), ring = base + S::RING_AT;
     const float score_scale = a.score_scale * K::UNDO;
 
     uint32_t asked = walk.start;
     struct attend_ahead ahead = {0, 0};
-    const auto look = [&]() {
-        const uint32_t own = asked + gpu_thread() / S::COPIERS;
-        ahead.page = attend_page(a, walk.place, own < walk.end ? own : walk.end - 1, &ahead.slot);
-    };
+    const auto look = [&]() { ahead = attend_look_ahead(a, walk, asked); };
     const auto ask = [&](uint32_t stage) {
         if (asked < walk.end) {
             attend_wide_copy<S>(walk, ahead, asked, stage);

@@ -200,7 +200,7 @@ uint64_t gpu_attend_workspace_bytes(const char *kernel, const struct page_layout
 /* x / divisor for every x below 2^31, as one multiplication and a shift (Granlund and Montgomery:
  * with shift = ceil(log2(divisor)) and a multiplier rounded up, 31-bit x never see the error). */
 static struct attend_divider make_divider(uint32_t divisor) {
-    struct attend_divider out = {.divisor = divisor};
+    struct attend_divider out = {.divisor = divisor, .whole = divisor == 1};
     if (divisor == 1)
         return out;
     uint32_t bits = 0;

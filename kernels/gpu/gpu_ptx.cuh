@@ -99,6 +99,13 @@ GPU_DEVICE void ptx_load_global_once_v4(uint32_t (&out)[4], const void *from) {
                  : "l"(from));
 }
 
+/* Of an address that no compiler can follow to its array: it would not know it to be global. */
+GPU_DEVICE uint32_t ptx_load_global_u32(const void *from) {
+    uint32_t value;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(from));
+    return value;
+}
+
 /* Four 8 x 8 matrices of 16-bit units; lane 8 m + i gives the address of row i of matrix m, on 16
  * bytes. Lane 4 g + t gets units 2 t and 2 t + 1 of row g; _trans: of column g. */
 GPU_DEVICE void ptx_ldmatrix_x4(uint32_t (&out)[4], uint32_t shared_row) {

@@ -167,74 +167,46 @@ GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from,
     }
 }
 
-/* The warp's 16 tokens anywhere: lanes l and l + 16 know token l's page, slot and whether it is
- * wanted. Rows that are not become zeros. `plane`: bytes from K's values to the plane's. */
-struct tile_tokens {
-    int32_t page;
-    uint32_t slot;
-    bool real;
-};
-
-GPU_DEVICE struct tile_tokens tile_tokens_of_lane(const struct tile_tokens &mine, uint32_t token) {
-    struct tile_tokens other;
-    other.page = gpu_shuffle(mine.page, token);
-    other.slot = gpu_shuffle(mine.slot, token);
-    other.real = gpu_shuffle((uint32_t)mine.real, token) != 0;
-    return other;
+/* The warp's 16 tokens anywhere. Lanes 2 n and 2 n + 1 copy token n, every other piece of its row
+ * each, so that a lane asks for one place only and sectors of 32 bytes are used whole. */
+GPU_CONSTEXPR uint32_t tile_token_of(uint32_t lane) {
+    return lane / 2;
 }
 
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const struct tile_source &source, uint32_t plane,
-                               const struct tile_tokens &mine, uint32_t lane) {
+GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const uint8_t *from, bool real, uint32_t lane) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
+    const uint32_t row = tile_row_of(tile_token_of(lane));
+    const uint32_t own = (lane % 2 ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES;
+    const uint32_t to = shared_to + row * row_bytes;
+    const uint8_t *source = from + lane % 2 * TILE_CHUNK_BYTES;
     GPU_UNROLL
-    for (uint32_t i = 0; i < chunks / 2; i++) {
-        const uint32_t index = lane + GPU_WARP_LANES * i;
-        const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
-        const struct tile_tokens token = tile_tokens_of_lane(mine, index / chunks);
-        const uint8_t *from = tile_page(source, token.page) + plane + token.slot * row_bytes +
-                              chunk * TILE_CHUNK_BYTES;
-        ptx_cp_async_16(shared_to + row * row_bytes +
-                            (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
-                        from, token.real);
-    }
+    for (uint32_t i = 0; i < chunks / 2; i++)
+        ptx_cp_async_16(to + ((2 * i * TILE_CHUNK_BYTES) ^ own), source + 2 * i * TILE_CHUNK_BYTES,
+                        real);
 }
 
 template <uint32_t row_bytes, uint32_t unit_bytes>
-GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const struct tile_source &source,
-                                 uint32_t plane, const struct tile_tokens &mine, uint32_t lane) {
+GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const uint8_t *from, bool real,
+                                 uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
+    const uint32_t row = tile_row_of(tile_token_of(lane));
     GPU_UNROLL
-    for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
-        const uint32_t index = lane + GPU_WARP_LANES * i;
-        const bool inside = index < words * TILE_TOKENS;
-        const struct tile_tokens token = tile_tokens_of_lane(mine, index / words % TILE_TOKENS);
-        const uint8_t *from = tile_page(source, token.page) + plane + token.slot * row_bytes +
-                              index % words * unit_bytes;
-        if (inside)
-            tile_copy<unit_bytes>(
-                shared_to + (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes,
-                from, token.real);
+    for (uint32_t i = 0; i < (words + 1) / 2; i++) {
+        const uint32_t word = lane % 2 + 2 * i;
+        if (words % 2 == 0 || word < words)
+            tile_copy<unit_bytes>(shared_to + (word * TILE_TOKENS + row) * unit_bytes,
+                                  from + word * unit_bytes, real);
     }
 }
 
 /* Rows as they are stored, one after the other by token, for formats of whole blocks. */
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const struct tile_source &source, uint32_t plane,
-                              const struct tile_tokens &mine, uint32_t lane) {
+GPU_DEVICE void tile_copy_raw(uint32_t shared_to, const uint8_t *from, bool real, uint32_t lane) {
     constexpr uint32_t width = tile_copy_bytes(row_bytes), pieces = row_bytes / width;
-    GPU_UNROLL
-    for (uint32_t i = 0; i < (pieces * TILE_TOKENS + 31) / 32; i++) {
-        const uint32_t index = lane + GPU_WARP_LANES * i;
-        const bool inside = index < pieces * TILE_TOKENS;
-        const uint32_t token_number = index / pieces % TILE_TOKENS;
-        const struct tile_tokens token = tile_tokens_of_lane(mine, token_number);
-        const uint8_t *from =
-            tile_page(source, token.page) + plane + token.slot * row_bytes + index % pieces * width;
-        if (inside)
-            tile_copy<width>(shared_to + token_number * row_bytes + index % pieces * width, from,
-                             token.real);
-    }
+    const uint32_t to = shared_to + tile_token_of(lane) * row_bytes;
+    for (uint32_t piece = lane % 2; piece < pieces; piece += 2)
+        tile_copy<width>(to + piece * width, from + piece * width, real);
 }
 
 /* Raw rows to a tile's planes: a lane per block of 32 values, two bytes at a time, since blocks

@@ -158,6 +158,8 @@ GPU_KERNEL(VECTORS_LANES, 1) vectors_kernel(struct vectors_arguments arguments) 
     shared_memory(op, base, own, in, out);
     if (op == VECTORS_load_global_once_v4)
         ptx_load_global_once_v4(out, in);
+    if (op == VECTORS_load_global_u32)
+        out[0] = ptx_load_global_u32(in + 3);
     matrices(op, base, own, in, out);
     const bool done = numbers(op, in, out);
     for (int i = 0; i < 4; i++)

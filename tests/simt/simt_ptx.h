@@ -93,6 +93,13 @@ GPU_DEVICE void ptx_load_global_once_v4(uint32_t (&out)[4], const void *from,
     memcpy(out, from, sizeof out);
 }
 
+GPU_DEVICE uint32_t ptx_load_global_u32(const void *from, simt_place place = simt_here()) {
+    uint32_t value;
+    simt_check_global(from, sizeof value, "ld.global.u32", place);
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
 GPU_DEVICE void ptx_ldmatrix_x4(uint32_t (&out)[4], uint32_t shared_row,
                                 simt_place place = simt_here()) {
     simt_ldmatrix_x4(out, shared_row, false, place);
