@@ -8,6 +8,7 @@
 #include "generate.h"
 #include "interrupt.h"
 #include "reference.h"
+#include "stored.h"
 
 /* One output to check. */
 struct sample {
@@ -123,25 +124,6 @@ static enum status draw_samples(struct verifier *v, uint64_t seed, uint64_t effo
     return STATUS_OK;
 }
 
-/* The stored pages of one layer as the host sees them; `copy` is what the caller must free. */
-static enum status map_layer(struct verifier *v, const struct backend_cache *cache, uint32_t g,
-                             const uint8_t **pages, void **copy, struct status_text *text) {
-    *copy = NULL;
-    if (v->ops->memory_host != NULL) {
-        *pages = v->ops->memory_host(v->device, cache->dev_pages);
-        if (*pages != NULL)
-            return STATUS_OK;
-    }
-    const uint64_t bytes = cache->page.stride_bytes * pool_group_pages(v->pool, g)->page_count;
-    *copy = malloc(bytes);
-    if (*copy == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY,
-                          "no host memory for %llu bytes of one layer to verify",
-                          (unsigned long long)bytes);
-    *pages = *copy;
-    return v->ops->memory_read(v->device, *copy, cache->dev_pages, bytes, text);
-}
-
 /* What one sampled output says: against the stored bytes, and the format's own errors. */
 struct finding {
     double kernel_error;
@@ -204,47 +186,76 @@ static enum status check_finite(const float *outputs, uint64_t count, uint32_t g
     return STATUS_OK;
 }
 
+/* Samples [first, last) of one layer against what is stored. */
+static bool check_samples(const struct verifier *v, uint64_t first, uint64_t last,
+                          const struct backend_cache *cache, const struct stored *stored,
+                          const float *outputs, struct finding *findings) {
+    const struct sample *samples = v->samples;
+    const uint32_t g = samples[first].group, layer = samples[first].layer;
+    const struct generate_bank *bank = pool_bank(v->pool, g);
+    const uint32_t heads = pool_group(v->pool, g)->query_heads;
+    bool have_memory = true;
+#pragma omp parallel for schedule(dynamic) reduction(&& : have_memory)
+    for (uint64_t i = first; i < last; i++) {
+        const uint32_t seq = samples[i].seq;
+        const struct reference_view view = {
+            .page = &cache->page,
+            .pages = stored->pages,
+            .page_table = stored->tables + seq * stored->table_step,
+            .page_table_columns = pool_group_pages(v->pool, g)->columns,
+            .k_tensor_scale = cache->k_tensor_scale,
+            .v_tensor_scale = cache->v_tensor_scale,
+            .exact_k = bank->k,
+            .exact_v = bank->v,
+            .exact_rows = bank->rows,
+            .exact_first_row = pool_first_row(v->pool, g, layer, seq),
+        };
+        const uint64_t row = (uint64_t)seq * heads + samples[i].query_head;
+        have_memory = check_sample(v, &samples[i], view, outputs + row * cache->page.shape.v_dim,
+                                   &findings[i - first]) &&
+                      have_memory;
+    }
+    return have_memory;
+}
+
+/* The same, all at once where the host reads the device in place, else sequence by sequence. */
+static enum status find(const struct verifier *v, uint64_t first, uint64_t last,
+                        const float *outputs, struct finding *findings, struct status_text *text) {
+    const struct sample *samples = v->samples;
+    const uint32_t g = samples[first].group;
+    const struct pool_pages *tables = pool_group_pages(v->pool, g);
+    struct backend_cache cache;
+    pool_cache(v->pool, g, samples[first].layer, &cache);
+    struct stored stored;
+    const bool in_place = stored_in_place(v->ops, v->device, &cache, tables, &stored);
+    for (uint64_t at = first, end = last; at < last; at = end) {
+        uint64_t first_token, count;
+        window_range(v->pool, g, samples[at].seq, &first_token, &count);
+        for (end = at; end < last && (in_place || samples[end].seq == samples[at].seq);)
+            end++;
+        if (!in_place) {
+            const enum status status =
+                stored_read(v->ops, v->device, &cache, tables, samples[at].seq, first_token, count,
+                            &stored, text);
+            if (status != STATUS_OK)
+                return status;
+        }
+        const bool have_memory =
+            check_samples(v, at, end, &cache, &stored, outputs, findings + (at - first));
+        stored_free(&stored);
+        if (!have_memory)
+            return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+    }
+    return STATUS_OK;
+}
+
 /* All samples of one layer: [first, last) of v->samples. */
 static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last,
                                const float *outputs, struct status_text *text) {
-    const struct sample *samples = v->samples;
-    const uint32_t g = samples[first].group, layer = samples[first].layer;
-    struct backend_cache cache;
-    pool_cache(v->pool, g, layer, &cache);
-    const uint8_t *pages;
-    void *copy;
-    enum status status = map_layer(v, &cache, g, &pages, &copy, text);
     struct finding *findings = calloc(last - first, sizeof *findings);
-    if (findings == NULL && status == STATUS_OK)
-        status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
-    bool have_memory = true;
-    const struct generate_bank *bank = pool_bank(v->pool, g);
-    const struct pool_pages *tables = pool_group_pages(v->pool, g);
-    const uint32_t v_dim = cache.page.shape.v_dim;
-    const uint32_t heads = pool_group(v->pool, g)->query_heads;
-    if (status == STATUS_OK) {
-#pragma omp parallel for schedule(dynamic) reduction(&& : have_memory)
-        for (uint64_t i = first; i < last; i++) {
-            const struct reference_view view = {
-                .page = &cache.page,
-                .pages = pages,
-                .page_table = tables->table + (uint64_t)samples[i].seq * tables->columns,
-                .page_table_columns = tables->columns,
-                .k_tensor_scale = cache.k_tensor_scale,
-                .v_tensor_scale = cache.v_tensor_scale,
-                .exact_k = bank->k,
-                .exact_v = bank->v,
-                .exact_rows = bank->rows,
-                .exact_first_row = pool_first_row(v->pool, g, layer, samples[i].seq),
-            };
-            const uint64_t row = (uint64_t)samples[i].seq * heads + samples[i].query_head;
-            have_memory =
-                check_sample(v, &samples[i], view, outputs + row * v_dim, &findings[i - first]) &&
-                have_memory;
-        }
-        if (!have_memory)
-            status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
-    }
+    enum status status = findings != NULL
+                             ? find(v, first, last, outputs, findings, text)
+                             : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
     for (uint64_t i = first; status == STATUS_OK && i < last; i++) {
         const struct finding *found = &findings[i - first];
         v->pooled.k += found->pooled.k;
@@ -257,11 +268,10 @@ static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last
             status = status_set(text, STATUS_WRONG,
                                 "kernel_error %.3g above the bound %.3g: group %u layer %u "
                                 "sequence %u query head %u",
-                                found->kernel_error, v->result->kernel_bound, g, layer,
-                                samples[i].seq, samples[i].query_head);
+                                found->kernel_error, v->result->kernel_bound, v->samples[i].group,
+                                v->samples[i].layer, v->samples[i].seq, v->samples[i].query_head);
     }
     free(findings);
-    free(copy);
     return status;
 }
 
