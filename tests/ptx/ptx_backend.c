@@ -1,0 +1,290 @@
+/* backend.h over the interpreter: a machine of a few multiprocessors whose launches are ptx_launch.
+ */
+#include "ptx_backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "attend_kernel.h"
+#include "gpu.h"
+#include "ptx_library.h"
+#include "ptx_memory.h"
+
+enum {
+    UNITS = 3, /* few, and no divisor of what tests are made of */
+    SHARED_SM90_BYTES = 232448,
+    SHARED_RESERVED_BYTES = 1024,
+    THREADS_PER_UNIT = 1536,
+    MAX_THREADS = 1024,
+    BLOCKS_PER_UNIT = 24,
+    LEAST_DIM = 128 /* that every architecture is compiled for */
+};
+
+struct backend_device {
+    struct gpu_machine machine;
+    bool missing;           /* a kernel was asked for that has no PTX */
+    uint64_t *dev_replaced; /* two numbers; then the word that streaming writes in theory */
+    uint32_t *dev_sink;
+    uint64_t mark_ns[BACKEND_MARKS];
+};
+
+static enum status launch(void *self, const struct gpu_launch *launch, struct status_text *text) {
+    const struct backend_device *device = self;
+    if (launch->shared_bytes > device->machine.shared_bytes_per_block)
+        return status_set(text, STATUS_WRONG, "%s: launch with %u bytes of shared memory, of %u",
+                          launch->name, launch->shared_bytes,
+                          device->machine.shared_bytes_per_block);
+    return ptx_launch(launch, text);
+}
+
+static uint32_t blocks_per_unit(void *self, const void *entry, uint32_t threads,
+                                uint32_t shared_bytes) {
+    struct backend_device *device = self;
+    if (entry == NULL || threads == 0 || threads > MAX_THREADS ||
+        shared_bytes > device->machine.shared_bytes_per_block)
+        return 0;
+    if (!ptx_library_has(entry)) {
+        device->missing = true;
+        return 0;
+    }
+    const uint32_t by_shared =
+        device->machine.shared_bytes_per_unit / (shared_bytes + SHARED_RESERVED_BYTES);
+    uint32_t blocks = THREADS_PER_UNIT / threads;
+    blocks = blocks < by_shared ? blocks : by_shared;
+    return blocks < BLOCKS_PER_UNIT ? blocks : BLOCKS_PER_UNIT;
+}
+
+static uint32_t shared_bytes_told(void) {
+    const char *told = getenv("KVGAUGE_PTX_SHARED");
+    const unsigned long bytes = told != NULL ? strtoul(told, NULL, 10) : 0;
+    return bytes > 0 && bytes <= SHARED_SM90_BYTES ? (uint32_t)bytes : SHARED_SM90_BYTES;
+}
+
+#define ATTEND_PAIR(K, V) extern const struct attend_kernel attend_pair_##K##_##V[];
+#include "attend_pairs_list.h"
+#undef ATTEND_PAIR
+
+/* A kernel whose name is not found would otherwise only ever be skipped. */
+static enum status check_tables(struct status_text *text) {
+    static const struct {
+        const char *name;
+        bool one_format;
+        const struct attend_kernel *kernels;
+    } pairs[] = {
+#define ATTEND_PAIR(K, V) {#K "/" #V, FORMAT_##K == FORMAT_##V, attend_pair_##K##_##V},
+#include "attend_pairs_list.h"
+#undef ATTEND_PAIR
+    };
+    const bool whole = getenv("KVGAUGE_PTX_WHOLE") != NULL;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        for (const struct attend_kernel *k = pairs[i].kernels; k->entry != NULL; k++)
+            if ((whole || (pairs[i].one_format && k->k_dim == LEAST_DIM)) &&
+                !ptx_library_has(k->entry))
+                return status_set(text, STATUS_WRONG, "the PTX lacks a kernel for %s, head dim %u",
+                                  pairs[i].name, k->k_dim);
+    return STATUS_OK;
+}
+
+static enum status open_library(struct status_text *text) {
+    const char *folder = getenv("KVGAUGE_PTX_FOLDER");
+    if (folder == NULL)
+        return status_set(text, STATUS_MISSING, "KVGAUGE_PTX_FOLDER names no folder of modules");
+    const enum status status = ptx_library_open(folder, text);
+    return status == STATUS_OK ? check_tables(text) : status;
+}
+
+static enum status open_device(const struct backend_options *options, struct backend_device **out,
+                               struct status_text *text) {
+    *out = NULL;
+    if (options->ordinal != 0)
+        return status_set(text, STATUS_MISSING, "the ptx backend has one device, number 0");
+    const enum status status = open_library(text);
+    if (status != STATUS_OK)
+        return status;
+    struct backend_device *device = calloc(1, sizeof *device);
+    uint64_t *dev_words = ptx_memory_allocate(3 * sizeof *dev_words, "counters");
+    if (device == NULL || dev_words == NULL) {
+        free(device);
+        ptx_memory_free(dev_words);
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no memory for the ptx device");
+    }
+    device->dev_replaced = dev_words;
+    device->dev_sink = (uint32_t *)(dev_words + 2);
+    device->machine = (struct gpu_machine){
+        .self = device,
+        .units = UNITS,
+        .shared_bytes_per_block = shared_bytes_told(),
+        .shared_bytes_per_unit = shared_bytes_told() + SHARED_RESERVED_BYTES,
+        .shared_reserved_bytes = SHARED_RESERVED_BYTES,
+        .launch = launch,
+        .blocks_per_unit = blocks_per_unit,
+    };
+    *out = device;
+    return STATUS_OK;
+}
+
+static void close_device(struct backend_device *device) {
+    if (device != NULL)
+        ptx_memory_free(device->dev_replaced);
+    free(device);
+}
+
+static void facts(struct backend_device *device, struct backend_facts *out) {
+    (void)device;
+    *out = (struct backend_facts){.backend = "ptx",
+                                  .device = "CUDA kernels on the host, as nvcc compiles them",
+                                  .compute_units = UNITS,
+                                  .llc_source = "none",
+                                  .memory_total_bytes = (uint64_t)1 << 32,
+                                  .memory_free_bytes = (uint64_t)1 << 32,
+                                  .memory_source = "a figure of its own",
+                                  .instruction_set = "ptx",
+                                  .integrated = true};
+}
+
+static enum status memory_allocate(struct backend_device *device, uint64_t bytes, const char *what,
+                                   struct backend_memory *out, struct status_text *text) {
+    (void)device;
+    *out = (struct backend_memory){0};
+    void *address = ptx_memory_allocate(bytes, what);
+    if (address == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY,
+                          "%s: %llu bytes were asked, and the host gave none", what,
+                          (unsigned long long)bytes);
+    *out = (struct backend_memory){.dev_address = address, .bytes = bytes};
+    return STATUS_OK;
+}
+
+static void memory_free(struct backend_device *device, struct backend_memory *memory) {
+    (void)device;
+    ptx_memory_free(memory->dev_address);
+    *memory = (struct backend_memory){0};
+}
+
+static enum status memory_write(struct backend_device *device, void *dev_to, const void *from,
+                                uint64_t bytes, struct status_text *text) {
+    (void)device;
+    (void)text;
+    memcpy(dev_to, from, (size_t)bytes);
+    return STATUS_OK;
+}
+
+static enum status memory_read(struct backend_device *device, void *to, const void *dev_from,
+                               uint64_t bytes, struct status_text *text) {
+    (void)device;
+    (void)text;
+    memcpy(to, dev_from, (size_t)bytes);
+    return STATUS_OK;
+}
+
+static enum status memory_fill(struct backend_device *device, void *dev_to, uint8_t byte,
+                               uint64_t bytes, struct status_text *text) {
+    (void)device;
+    (void)text;
+    memset(dev_to, byte, (size_t)bytes);
+    return STATUS_OK;
+}
+
+static const void *memory_host(struct backend_device *device, const void *dev_from) {
+    (void)device;
+    return dev_from;
+}
+
+/* A kernel that was not compiled to PTX here is refused for that, whatever else the host thinks. */
+static enum status attend_check(struct backend_device *device, const char *kernel,
+                                const struct page_layout *page, uint32_t query_heads,
+                                struct status_text *text) {
+    device->missing = false;
+    const enum status status =
+        gpu_attend_check(&device->machine, kernel, page, query_heads, text);
+    if (status == STATUS_REFUSED && device->missing)
+        return status_set(text, STATUS_REFUSED,
+                          "kernel %s: this test has no PTX for K %s %u with V %s %u", kernel,
+                          format_get(page->shape.k_format)->name, page->shape.k_dim,
+                          format_get(page->shape.v_format)->name, page->shape.v_dim);
+    return status;
+}
+
+static uint32_t attend_workers(struct backend_device *device, const char *kernel,
+                               const struct page_layout *page, uint32_t query_heads) {
+    return gpu_attend_workers(&device->machine, kernel, page, query_heads);
+}
+
+static uint64_t attend_workspace_bytes(struct backend_device *device, const char *kernel,
+                                       const struct page_layout *page, uint32_t query_heads,
+                                       uint32_t segment_count, uint32_t page_count) {
+    (void)device;
+    return gpu_attend_workspace_bytes(kernel, page, query_heads, segment_count, page_count);
+}
+
+static enum status append(struct backend_device *device, const struct backend_append *work,
+                          struct format_replaced *replaced, struct status_text *text) {
+    uint64_t *dev_replaced = replaced != NULL ? device->dev_replaced : NULL;
+    if (dev_replaced != NULL)
+        (void)memory_fill(device, dev_replaced, 0, 2 * sizeof *dev_replaced, text);
+    const enum status status = gpu_append(&device->machine, work, dev_replaced, text);
+    if (dev_replaced != NULL && status == STATUS_OK) {
+        replaced->nan_values += dev_replaced[0];
+        replaced->infinite_values += dev_replaced[1];
+    }
+    return status;
+}
+
+static enum status attend(struct backend_device *device, const struct backend_attend *work,
+                          struct status_text *text) {
+    return gpu_attend(&device->machine, work, text);
+}
+
+static enum status stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
+                               struct status_text *text) {
+    return gpu_stream_read(&device->machine, dev_from, bytes, device->dev_sink, text);
+}
+
+static enum status stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
+                               uint64_t bytes, struct status_text *text) {
+    return gpu_stream_copy(&device->machine, dev_to, dev_from, bytes, text);
+}
+
+/* Launches are done when they return. */
+static enum status mark(struct backend_device *device, uint32_t number, struct status_text *text) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        return status_set(text, STATUS_IO, "the monotonic clock cannot be read");
+    device->mark_ns[number] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return STATUS_OK;
+}
+
+static enum status synchronize(struct backend_device *device, struct status_text *text) {
+    (void)device;
+    (void)text;
+    return STATUS_OK;
+}
+
+static uint64_t elapsed_ns(struct backend_device *device, uint32_t from_mark, uint32_t to_mark) {
+    return device->mark_ns[to_mark] - device->mark_ns[from_mark];
+}
+
+const struct backend_ops ptx_backend_ops = {
+    .name = "ptx",
+    .kernels = gpu_attend_kernels,
+    .open = open_device,
+    .close = close_device,
+    .facts = facts,
+    .memory_allocate = memory_allocate,
+    .memory_free = memory_free,
+    .memory_write = memory_write,
+    .memory_read = memory_read,
+    .memory_fill = memory_fill,
+    .memory_host = memory_host,
+    .attend_check = attend_check,
+    .attend_workers = attend_workers,
+    .attend_workspace_bytes = attend_workspace_bytes,
+    .append = append,
+    .attend = attend,
+    .stream_read = stream_read,
+    .stream_copy = stream_copy,
+    .mark = mark,
+    .synchronize = synchronize,
+    .elapsed_ns = elapsed_ns,
+};
