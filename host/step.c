@@ -1,5 +1,5 @@
 /* Builds the per-group work once, checks and records it, then repeats it. */
-#include "step.h"
+#include "step_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,33 +10,6 @@
 /* Tokens in one tile of the plan: small enough to balance short sequences, large enough that a
  * segment's start costs nothing. */
 enum { STEP_TILE_TOKENS = 64 };
-
-struct step_group {
-    struct plan plan; /* host copy */
-    struct backend_plan dev_plan;
-    struct backend_memory plan_memory;
-    struct backend_memory io_memory; /* queries, sinks, outputs */
-    float *queries;                  /* [seqs][query_heads][k_dim] */
-    float *sinks;                    /* [query_heads], or NULL */
-    float *dev_queries;
-    float *dev_sinks;
-    float *dev_outputs;
-    uint64_t output_bytes;
-    float softmax_scale;
-};
-
-struct step {
-    const struct backend_ops *ops;
-    struct backend_device *device;
-    struct pool *pool;
-    const char *kernel;
-    uint32_t group_count;
-    struct step_group *groups;
-    struct backend_memory workspace; /* the largest group's, shared by all */
-    uint64_t plan_bytes;
-    /* NULL where the backend records nothing */
-    struct backend_recording *recorded_append, *recorded_attend;
-};
 
 static uint32_t pool_seqs(const struct pool *pool) {
     struct backend_cache cache;
@@ -203,14 +176,21 @@ static enum status give_attend_layer(struct step *step, uint32_t g, uint32_t lay
     return step->ops->attend(step->device, &work, text);
 }
 
+/* Layers without a cache of their own read an owner's; spread evenly. */
+static uint32_t layer_read(const struct model_group *model, uint32_t reader) {
+    return (uint32_t)((uint64_t)reader * model->layers / model->read_by_layers);
+}
+
+uint32_t step_last_layer(const struct step *step, uint32_t group) {
+    const struct model_group *model = pool_group(step->pool, group);
+    return layer_read(model, model->read_by_layers - 1);
+}
+
 static enum status give_attend(struct step *step, struct status_text *text) {
     for (uint32_t g = 0; g < step->group_count; g++) {
         const struct model_group *model = pool_group(step->pool, g);
         for (uint32_t reader = 0; reader < model->read_by_layers; reader++) {
-            /* Layers without a cache of their own read an owner's; spread evenly. */
-            const uint32_t layer =
-                (uint32_t)((uint64_t)reader * model->layers / model->read_by_layers);
-            const enum status status = give_attend_layer(step, g, layer, text);
+            const enum status status = give_attend_layer(step, g, layer_read(model, reader), text);
             if (status != STATUS_OK)
                 return status;
         }
@@ -326,18 +306,43 @@ enum status step_attend(struct step *step, struct status_text *text) {
                : give_attend(step, text);
 }
 
+static enum status poison_outputs(struct step *step, uint32_t g, struct status_text *text) {
+    const struct step_group *group = &step->groups[g];
+    return step->ops->memory_fill(step->device, group->dev_outputs, 0xFF, group->output_bytes,
+                                  text);
+}
+
+static enum status read_outputs(struct step *step, uint32_t g, float *outputs,
+                                struct status_text *text) {
+    const struct step_group *group = &step->groups[g];
+    return step->ops->memory_read(step->device, outputs, group->dev_outputs, group->output_bytes,
+                                  text);
+}
+
 enum status step_attend_layer(struct step *step, uint32_t group, uint32_t layer, float *outputs,
                               struct status_text *text) {
-    struct step_group *of = &step->groups[group];
-    enum status status =
-        step->ops->memory_fill(step->device, of->dev_outputs, 0xFF, of->output_bytes, text);
+    enum status status = poison_outputs(step, group, text);
     if (status == STATUS_OK)
         status = give_attend_layer(step, group, layer, text);
     if (status == STATUS_OK)
         status = step->ops->synchronize(step->device, text);
     if (status == STATUS_OK)
-        status =
-            step->ops->memory_read(step->device, outputs, of->dev_outputs, of->output_bytes, text);
+        status = read_outputs(step, group, outputs, text);
+    return status;
+}
+
+enum status step_run(struct step *step, float *const *outputs, struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
+        status = poison_outputs(step, g, text);
+    if (status == STATUS_OK)
+        status = step_append(step, text);
+    if (status == STATUS_OK)
+        status = step_attend(step, text);
+    if (status == STATUS_OK)
+        status = step->ops->synchronize(step->device, text);
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
+        status = read_outputs(step, g, outputs[g], text);
     return status;
 }
 
@@ -355,50 +360,4 @@ const float *step_sinks(const struct step *step, uint32_t group) {
 
 float step_softmax_scale(const struct step *step, uint32_t group) {
     return step->groups[group].softmax_scale;
-}
-
-uint64_t step_workspace_bytes(const struct step *step) {
-    return step->workspace.bytes + step->plan_bytes;
-}
-
-/* Bytes of one token of a group in one layer, all KV heads. */
-static uint64_t token_bytes(const struct page_layout *page) {
-    uint64_t row = page->k.row_payload_bytes + page->k.row_scale_bytes;
-    if (!page->shape.v_in_k)
-        row += page->v.row_payload_bytes + page->v.row_scale_bytes;
-    return row * page->shape.kv_heads;
-}
-
-uint64_t step_read_bytes(const struct step *step) {
-    uint64_t bytes = 0;
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        const struct pool_pages *pages = pool_group_pages(step->pool, g);
-        uint64_t tokens = 0;
-        for (uint32_t s = 0; s < pages->seqs; s++) {
-            const uint64_t length = pool_lengths(step->pool)[s];
-            tokens += pages->window_tokens > 0 && length > pages->window_tokens
-                          ? pages->window_tokens
-                          : length;
-        }
-        /* A page with n references is needed once, not n times. */
-        for (uint32_t p = 0; p < pages->page_count; p++)
-            if (pages->references[p] > 1)
-                tokens -= (uint64_t)(pages->references[p] - 1) * pages->page_tokens;
-        bytes += tokens * token_bytes(pool_group_page(step->pool, g)) *
-                 pool_group(step->pool, g)->read_by_layers;
-    }
-    return bytes;
-}
-
-uint64_t step_written_bytes(const struct step *step) {
-    uint64_t bytes = 0;
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        const struct pool_pages *pages = pool_group_pages(step->pool, g);
-        uint64_t seqs = 0;
-        for (uint32_t s = 0; s < pages->seqs; s++)
-            seqs += pool_lengths(step->pool)[s] > 0;
-        bytes +=
-            seqs * token_bytes(pool_group_page(step->pool, g)) * pool_group(step->pool, g)->layers;
-    }
-    return bytes;
 }

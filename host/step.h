@@ -32,6 +32,11 @@ enum status step_attend(struct step *step, struct status_text *text);
 enum status step_attend_layer(struct step *step, uint32_t group, uint32_t layer, float *outputs,
                               struct status_text *text);
 
+/* A whole step as step_append and step_attend give it, on poisoned outputs: outputs[g] receives
+ * what the last layer to read group g left. */
+enum status step_run(struct step *step, float *const *outputs, struct status_text *text);
+uint32_t step_last_layer(const struct step *step, uint32_t group);
+
 const char *step_kernel(const struct step *step);
 const float *step_queries(const struct step *step, uint32_t group); /* host copy */
 const float *step_sinks(const struct step *step, uint32_t group);   /* host copy, NULL: none */

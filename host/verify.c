@@ -275,16 +275,34 @@ static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last
     return status;
 }
 
-static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
-                               struct status_text *text) {
-    const struct page_shape *shape = &pool_group_page(v->pool, g)->shape;
-    const uint64_t count = (uint64_t)pool_group_pages(v->pool, g)->seqs *
-                           pool_group(v->pool, g)->query_heads * shape->v_dim;
+/* Values of one layer's outputs. */
+static uint64_t output_values(const struct verifier *v, uint32_t g) {
+    return (uint64_t)pool_group_pages(v->pool, g)->seqs * pool_group(v->pool, g)->query_heads *
+           pool_group_page(v->pool, g)->shape.v_dim;
+}
+
+static float *allocate_outputs(const struct verifier *v, uint32_t g, struct status_text *text) {
+    const uint64_t count = output_values(v, g);
     float *outputs = malloc(count * sizeof *outputs);
     if (outputs == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu outputs",
-                          (unsigned long long)count);
+        (void)status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu outputs",
+                         (unsigned long long)count);
+    return outputs;
+}
+
+static double bound_of(const struct verifier *v, uint32_t g) {
+    const struct page_shape *shape = &pool_group_page(v->pool, g)->shape;
+    return reference_bound(step_kernel(v->step), shape->k_format, shape->v_format);
+}
+
+static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
+                               struct status_text *text) {
+    const uint64_t count = output_values(v, g);
+    float *outputs = allocate_outputs(v, g, text);
+    if (outputs == NULL)
+        return STATUS_OUT_OF_MEMORY;
     enum status status = STATUS_OK;
+    v->result->kernel_bound = bound_of(v, g);
     for (uint32_t layer = 0; layer < pool_group(v->pool, g)->layers && status == STATUS_OK;
          layer++) {
         if (interrupt_asked()) {
@@ -305,6 +323,50 @@ static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
     return status;
 }
 
+/* What a whole step leaves of one group, against that layer attended by itself. */
+static enum status check_left(struct verifier *v, uint32_t g, const float *left,
+                              struct status_text *text) {
+    const uint32_t v_dim = pool_group_page(v->pool, g)->shape.v_dim;
+    float *alone = allocate_outputs(v, g, text);
+    if (alone == NULL)
+        return STATUS_OUT_OF_MEMORY;
+    const uint32_t layer = step_last_layer(v->step, g);
+    enum status status = step_attend_layer(v->step, g, layer, alone, text);
+    for (uint64_t at = 0; at < output_values(v, g) && status == STATUS_OK; at += v_dim) {
+        double difference = 0, length = 0;
+        for (uint64_t i = at; i < at + v_dim; i++) {
+            const double apart = (double)left[i] - (double)alone[i];
+            difference += apart * apart;
+            length += (double)alone[i] * (double)alone[i];
+        }
+        if (!(sqrt(difference) <= bound_of(v, g) * sqrt(length)))
+            status = status_set(text, STATUS_WRONG,
+                                "a whole step leaves other outputs than its last layer by itself: "
+                                "group %u layer %u output %llu",
+                                g, layer, (unsigned long long)(at / v_dim));
+    }
+    free(alone);
+    return status;
+}
+
+/* A step is measured as a whole, and where the device records it as a recording: it must do what
+ * its layers did one by one. */
+static enum status check_step(struct verifier *v, struct status_text *text) {
+    float *left[MODEL_MAX_GROUPS] = {0};
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++) {
+        left[g] = allocate_outputs(v, g, text);
+        status = left[g] != NULL ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+    }
+    if (status == STATUS_OK)
+        status = step_run(v->step, left, text);
+    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++)
+        status = check_left(v, g, left[g], text);
+    for (uint32_t g = 0; g < pool_group_count(v->pool); g++)
+        free(left[g]);
+    return status;
+}
+
 enum status verify_pool(const struct backend_ops *ops, struct backend_device *device,
                         struct pool *pool, struct step *step, uint64_t seed, uint64_t effort_values,
                         struct verify_result *out, struct status_text *text) {
@@ -312,11 +374,10 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
     struct verifier v = {.ops = ops, .device = device, .pool = pool, .step = step, .result = out};
     enum status status = draw_samples(&v, seed, effort_values, text);
     uint64_t next = 0;
-    for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
-        const struct page_shape *shape = &pool_group_page(pool, g)->shape;
-        out->kernel_bound = reference_bound(step_kernel(step), shape->k_format, shape->v_format);
+    for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++)
         status = check_group(&v, g, &next, text);
-    }
+    if (status == STATUS_OK)
+        status = check_step(&v, text);
     out->verified_fraction = (double)next / (double)v.output_count;
     if (v.pooled.exact > 0) {
         out->k_error = sqrt(v.pooled.k / v.pooled.exact);

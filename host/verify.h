@@ -1,6 +1,7 @@
 /* Is what the kernels compute right, and how exact is the format? Runs every layer once on
  * poisoned outputs, requires every output to be written and finite, and holds a seeded sample of
- * (layer, sequence, query head) - all of them on small cases - against double precision. */
+ * (layer, sequence, query head) - all of them on small cases - against double precision. Then a
+ * whole step, as it is measured, must leave what its layers leave by themselves. */
 #ifndef VERIFY_H
 #define VERIFY_H
 

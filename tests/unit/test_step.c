@@ -29,7 +29,7 @@ struct backend_recording {
 };
 static struct backend_recording recordings[2], *recording;
 static unsigned recordings_made, recordings_freed, replays, runs, fail_at_run;
-static bool fail_begin, fail_end;
+static bool fail_begin, fail_end, forget; /* forget: replays do nothing */
 
 static enum status record_begin(struct backend_device *on, struct status_text *text) {
     (void)on;
@@ -83,7 +83,7 @@ static enum status replay(struct backend_device *on, struct backend_recording *w
                           struct status_text *text) {
     assert_null(recording);
     replays++;
-    for (unsigned i = 0; i < which->count; i++) {
+    for (unsigned i = 0; i < which->count && !forget; i++) {
         const struct given *given = &which->given[i];
         const enum status status = given->is_attend ? cpu->attend(on, &given->attend, text)
                                                     : cpu->append(on, &given->append, NULL, text);
@@ -108,7 +108,7 @@ static struct backend_ops recording_ops(void) {
     ops.record_free = record_free;
     ops.replay = replay;
     recordings_made = recordings_freed = replays = runs = fail_at_run = 0;
-    fail_begin = fail_end = false;
+    fail_begin = fail_end = forget = false;
     recording = NULL;
     return ops;
 }
@@ -235,6 +235,18 @@ static void test_recorded_step(void **state) {
         assert_true(last->dev_outputs[i] == last->dev_outputs[i]);
     struct verify_result result;
     verify(&ops, pool, step, &result);
+    assert_int_equal(replays, 4);
+
+    /* a recording that leaves something out is found */
+    struct status_text text = {{0}};
+    const unsigned kept = recordings[1].count;
+    recordings[1].count = kept - 1;
+    assert_int_equal(verify_pool(&ops, device, pool, step, 1, 1, &result, &text), STATUS_WRONG);
+    assert_non_null(strstr(text.line, "group 1 layer 1"));
+    recordings[1].count = kept;
+    forget = true;
+    assert_int_equal(verify_pool(&ops, device, pool, step, 1, 1, &result, &text), STATUS_WRONG);
+    assert_non_null(strstr(text.line, "group 0 layer 1"));
     step_destroy(step);
     assert_int_equal(recordings_freed, 2);
     pool_destroy(pool);
