@@ -50,7 +50,7 @@ bool simt_fiber_owns(const void *address) {
     return at >= stacks && at < stacks + slot_bytes * SIMT_MAX_THREADS;
 }
 
-#if defined(__x86_64__)
+#ifdef SIMT_OWN_SWITCH
 
 /* Saves what the calling convention lets a function keep, changes stacks, and takes the same from
  * the other side; returns there. */

@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#if !defined(__x86_64__)
+/* SIMT_UCONTEXT: the portable switch on any machine. */
+#if defined(__x86_64__) && !defined(SIMT_UCONTEXT)
+#define SIMT_OWN_SWITCH 1
+#else
 #include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
@@ -20,7 +23,7 @@
 #endif
 
 struct simt_fiber {
-#if defined(__x86_64__)
+#ifdef SIMT_OWN_SWITCH
     void *stack_pointer;
 #else
     ucontext_t context;
