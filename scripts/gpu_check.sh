@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can show, in one command, without a network and in under 8 minutes:
-# conformance, compute-sanitizer, vectors of every instruction wrapper, and measured rows.
+# Everything that only a GPU can show, in one command, without a network and, a build aside, in under 8
+# minutes: conformance, compute-sanitizer, vectors of every instruction wrapper, and measured rows.
 #   scripts/gpu_check.sh                    builds for this machine's GPU in build-gpu/, then checks
 #   scripts/gpu_check.sh --build-dir DIR    uses the programs in DIR: a build, or a packed folder
 #   scripts/gpu_check.sh --pack DIR         makes such a folder (no GPU needed): the programs, built for
@@ -25,6 +25,10 @@ usage() {
 }
 while [ $# -gt 0 ]; do
     case $1 in
+    -h | --help)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/gpu_check.sh
+        exit 0
+        ;;
     --dry-run) dry_run=1 ;;
     --build-dir | --out | --pack)
         [ -n "${2:-}" ] || usage
@@ -97,6 +101,7 @@ fi
 if [ -z "$build_dir" ]; then
     build_dir=build-gpu
     build $build_dir native || die 3 'the build failed (CUDA, a C++ compiler, cJSON and cmocka are needed)'
+    SECONDS=0
 fi
 if [ $dry_run -eq 1 ]; then
     find_program() { printf '%s\n' "$build_dir/$1"; }

@@ -93,6 +93,10 @@ check 'no GPU: exit code 3' [ $? -eq 3 ]
 check 'no GPU: said' has "$work/said" 'no NVIDIA driver'
 gpu_check --build-dir "$work/nothing"
 check 'no programs: exit code 3' [ $? -eq 3 ]
+gpu_check --help
+check 'help: exit code 0' [ $? -eq 0 ]
+check 'help: the options' has "$work/said" '--pack DIR'
+check 'help: no code' lacks "$work/said" 'pipefail'
 gpu_check --nonsense
 check 'bad usage: exit code 2' [ $? -eq 2 ]
 gpu_check --out
