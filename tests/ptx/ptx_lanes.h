@@ -53,7 +53,6 @@ inline void ptx_set_lane_bits(const ptx_warp &warp, const ptx_operand &operand, 
 /* Each lane is on its own: a target may be a source too. */
 template <class Body> inline void ptx_each_lane(const ptx_warp &warp, Body body) {
     if (warp.now == PTX_ALL_LANES) {
-#pragma GCC ivdep
         for (uint32_t lane = 0; lane < PTX_LANES; lane++)
             body(lane);
         return;
