@@ -196,8 +196,7 @@ static enum status attend_check(struct backend_device *device, const char *kerne
                                 const struct page_layout *page, uint32_t query_heads,
                                 struct status_text *text) {
     device->missing = false;
-    const enum status status =
-        gpu_attend_check(&device->machine, kernel, page, query_heads, text);
+    const enum status status = gpu_attend_check(&device->machine, kernel, page, query_heads, text);
     if (status == STATUS_REFUSED && device->missing)
         return status_set(text, STATUS_REFUSED,
                           "kernel %s: this test has no PTX for K %s %u with V %s %u", kernel,

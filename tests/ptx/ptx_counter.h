@@ -9,7 +9,7 @@ struct ptx_counter {
     uint64_t issued[PTX_CLASSES];
     uint64_t global_bytes; /* asked for */
     uint64_t sectors;      /* of 32 bytes, that a warp's instruction touched; not across them */
-    uint64_t copy_bytes, copy_sectors; /* cp.async's part of both */
+    uint64_t copy_bytes, copy_sectors;     /* cp.async's part of both */
     uint64_t wavefronts, least_wavefronts; /* of ld, st and ldmatrix on shared memory */
 };
 

@@ -234,11 +234,11 @@ void ptx_add_integer(ptx_opcodes &table) {
     ptx_add_ternary<extract, uint32_t, uint32_t, uint32_t, uint32_t>(table, "bfe.u32", PTX_INTEGER);
     ptx_add_ternary<extract, int32_t, int32_t, uint32_t, uint32_t>(table, "bfe.s32", PTX_INTEGER);
     ptx_add_ternary<permute, uint32_t, uint32_t, uint32_t, uint32_t>(table, "prmt.b32",
-                                                                    PTX_INTEGER);
+                                                                     PTX_INTEGER);
     ptx_add_ternary<funnel_left, uint32_t, uint32_t, uint32_t, uint32_t>(table, "shf.l.wrap.b32",
-                                                                        PTX_INTEGER);
-    ptx_add_ternary<funnel_right, uint32_t, uint32_t, uint32_t, uint32_t>(table, "shf.r.wrap.b32",
                                                                          PTX_INTEGER);
+    ptx_add_ternary<funnel_right, uint32_t, uint32_t, uint32_t, uint32_t>(table, "shf.r.wrap.b32",
+                                                                          PTX_INTEGER);
     ptx_add_unary<leading_zeros, uint32_t, uint32_t>(table, "clz.b32", PTX_INTEGER);
     ptx_add_unary<ones, uint32_t, uint32_t>(table, "popc.b32", PTX_INTEGER);
     table["popc.b64"] = {ptx_unary<ones, uint32_t, uint64_t>, "=wl", PTX_INTEGER};

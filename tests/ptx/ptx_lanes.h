@@ -47,7 +47,8 @@ inline void ptx_set_lane_bits(const ptx_warp &warp, const ptx_operand &operand, 
     else if (operand.bits == 32)
         ptx_lanes<uint32_t>(warp, operand)[lane] = (uint32_t)bits;
     else
-        ptx_lanes<uint32_t>(warp, operand)[lane] = (uint32_t)bits & (operand.bits == 16 ? 0xFFFFu : 0xFFu);
+        ptx_lanes<uint32_t>(warp, operand)[lane] =
+            (uint32_t)bits & (operand.bits == 16 ? 0xFFFFu : 0xFFu);
 }
 
 /* Each lane is on its own: a target may be a source too. */
@@ -87,8 +88,8 @@ void ptx_ternary(ptx_warp &warp, const ptx_instruction &in) {
     const ptx_slot<B> *const b = ptx_lanes<B>(warp, in.sources[1]);
     const ptx_slot<C> *const c = ptx_lanes<C>(warp, in.sources[2]);
     ptx_each_lane(warp, [=](uint32_t i) {
-        d[i] = ptx_to_slot<R>(static_cast<R>(Operation()(
-            ptx_from_slot<A>(a[i]), ptx_from_slot<B>(b[i]), ptx_from_slot<C>(c[i]))));
+        d[i] = ptx_to_slot<R>(static_cast<R>(
+            Operation()(ptx_from_slot<A>(a[i]), ptx_from_slot<B>(b[i]), ptx_from_slot<C>(c[i]))));
     });
 }
 

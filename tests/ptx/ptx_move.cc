@@ -79,7 +79,8 @@ template <class Opposite> struct unless {
     }
 };
 
-template <class Comparison, class T> void execute_compare(ptx_warp &warp, const ptx_instruction &in) {
+template <class Comparison, class T>
+void execute_compare(ptx_warp &warp, const ptx_instruction &in) {
     const ptx_slot<T> *const a = ptx_lanes<T>(warp, in.sources[0]);
     const ptx_slot<T> *const b = ptx_lanes<T>(warp, in.sources[1]);
     uint32_t out = 0;
@@ -125,8 +126,7 @@ uint32_t neither(uint32_t a, uint32_t b) {
     return ~(a | b);
 }
 
-template <class T>
-void add_moves(ptx_opcodes &table, std::initializer_list<const char *> types) {
+template <class T> void add_moves(ptx_opcodes &table, std::initializer_list<const char *> types) {
     for (const std::string type : types) {
         table["mov" + type] = {execute_move<T>, ptx_shape<T, T>(), PTX_MOVE};
         table["selp" + type] = {execute_select<T>, ptx_shape<T, T, T>() + "p", PTX_MOVE};

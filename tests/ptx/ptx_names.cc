@@ -10,10 +10,10 @@ const struct {
     const char *name;
     ptx_special number;
 } specials[] = {
-    {"%tid.x", PTX_TID_X},       {"%tid.y", PTX_ZERO},    {"%tid.z", PTX_ZERO},
-    {"%ntid.x", PTX_NTID_X},     {"%ntid.y", PTX_ONE},    {"%ntid.z", PTX_ONE},
-    {"%ctaid.x", PTX_CTAID_X},   {"%ctaid.y", PTX_ZERO},  {"%ctaid.z", PTX_ZERO},
-    {"%nctaid.x", PTX_NCTAID_X}, {"%nctaid.y", PTX_ONE},  {"%nctaid.z", PTX_ONE},
+    {"%tid.x", PTX_TID_X},       {"%tid.y", PTX_ZERO},   {"%tid.z", PTX_ZERO},
+    {"%ntid.x", PTX_NTID_X},     {"%ntid.y", PTX_ONE},   {"%ntid.z", PTX_ONE},
+    {"%ctaid.x", PTX_CTAID_X},   {"%ctaid.y", PTX_ZERO}, {"%ctaid.z", PTX_ZERO},
+    {"%nctaid.x", PTX_NCTAID_X}, {"%nctaid.y", PTX_ONE}, {"%nctaid.z", PTX_ONE},
     {"%laneid", PTX_LANEID},
 };
 

@@ -25,8 +25,7 @@ const char *file_name(const std::string &path) {
 
 struct kernel_parser {
     kernel_parser(const ptx_module &in_module, ptx_kernel &out)
-        : module(in_module), kernel(out), names(out) {
-    }
+        : module(in_module), kernel(out), names(out) {}
 
     void parse(const ptx_entry_text &entry);
 

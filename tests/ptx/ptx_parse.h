@@ -6,8 +6,7 @@
 
 /* What is wrong throws ptx_failure, with line and text. `path` is for messages. */
 std::unique_ptr<ptx_module> ptx_parse_module(std::string text, const std::string &path);
-std::unique_ptr<ptx_kernel> ptx_parse_kernel(const ptx_module &module,
-                                             const ptx_entry_text &entry);
+std::unique_ptr<ptx_kernel> ptx_parse_kernel(const ptx_module &module, const ptx_entry_text &entry);
 
 /* An instruction as it stands in the text, in one line. */
 std::string ptx_instruction_text(const ptx_kernel &kernel, const ptx_instruction &instruction);

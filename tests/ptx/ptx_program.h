@@ -72,10 +72,10 @@ struct ptx_instruction {
     ptx_guard guard;
     ptx_class kind;
     uint32_t guard_number;
-    uint32_t number; /* a label's instruction, a copy's bytes, groups that may be on their way */
+    uint32_t number;    /* a label's instruction, a copy's bytes, groups that may be on their way */
     int64_t offsets[2]; /* added to the bases of one address or two */
-    uint32_t line;   /* in the module's text */
-    uint32_t place;  /* in kernel.places */
+    uint32_t line;      /* in the module's text */
+    uint32_t place;     /* in kernel.places */
     uint32_t text_at, text_bytes;
 };
 

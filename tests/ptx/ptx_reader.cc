@@ -87,8 +87,8 @@ int64_t ptx_reader::number() {
     const std::string digits = word();
     char *end = nullptr;
     const bool as_bits = digits.size() > 2 && digits[0] == '0' && strchr("fFdD", digits[1]);
-    const uint64_t value = as_bits ? strtoull(digits.c_str() + 2, &end, 16)
-                                   : strtoull(digits.c_str(), &end, 0);
+    const uint64_t value =
+        as_bits ? strtoull(digits.c_str() + 2, &end, 16) : strtoull(digits.c_str(), &end, 0);
     if (digits.empty() || (*end != '\0' && strcmp(end, "U") != 0))
         ptx_fail("a number expected, not '%s'", digits.c_str());
     return (int64_t)(negative ? 0 - value : value);

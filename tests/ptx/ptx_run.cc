@@ -72,7 +72,8 @@ void step(ptx_warp &warp, const ptx_instruction &in) {
 
 [[noreturn]] void fail_at(const ptx_warp &warp, const ptx_instruction &in, const char *what) {
     const ptx_kernel &kernel = *warp.block->kernel;
-    const uint32_t lane = warp.lane < PTX_LANES ? warp.lane : (uint32_t)__builtin_ctz(warp.now | 1u << 31);
+    const uint32_t lane =
+        warp.lane < PTX_LANES ? warp.lane : (uint32_t)__builtin_ctz(warp.now | 1u << 31);
     ptx_fail("block %u thread %u, %s: `%s`: %s", warp.block->number, ptx_thread(warp, lane),
              ptx_instruction_place(kernel, in).c_str(), ptx_instruction_text(kernel, in).c_str(),
              what);
@@ -93,8 +94,8 @@ void run_warp(ptx_warp &warp) {
 }
 
 void fill_special(ptx_warp &warp, ptx_special number, uint32_t first, uint32_t step) {
-    uint32_t *const lanes = reinterpret_cast<uint32_t *>(warp.bases[PTX_BASE_REGISTERS]) +
-                            (size_t)number * PTX_LANES;
+    uint32_t *const lanes =
+        reinterpret_cast<uint32_t *>(warp.bases[PTX_BASE_REGISTERS]) + (size_t)number * PTX_LANES;
     for (uint32_t i = 0; i < PTX_LANES; i++)
         lanes[i] = first + i * step;
 }

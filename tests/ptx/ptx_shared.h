@@ -1,7 +1,8 @@
 /* A block's shared memory, and who may read and write which of its bytes when. A value is its
  * writer's alone until bar.warp.sync gives it to the warp or bar.sync to the block; bytes that
  * others have read may be written after the same barriers only; mma, ldmatrix and shuffles order
- * nothing. Bytes nobody wrote, and those that a copy (cp.async) is on its way to, cannot be read. */
+ * nothing. Bytes nobody wrote, and those that a copy (cp.async) is on its way to, cannot be read.
+ */
 #ifndef PTX_SHARED_H
 #define PTX_SHARED_H
 

@@ -12,8 +12,7 @@
 /* gnu_inline: a body to inline and nothing else, so that no object code comes of it. */
 #define GPU_KERNEL(threads, blocks) extern inline __attribute__((gnu_inline)) void
 #undef GPU_ENTRY
-#define GPU_ENTRY(arguments, ...)                                                                  \
-    (static_cast<const void *>(&ptx_entry_of<arguments, __VA_ARGS__>))
+#define GPU_ENTRY(arguments, ...) (static_cast<const void *>(&ptx_entry_of<arguments, __VA_ARGS__>))
 
 template <class Arguments, void (*kernel)(Arguments)> constexpr const char *ptx_entry_spelling() {
     return __PRETTY_FUNCTION__;
