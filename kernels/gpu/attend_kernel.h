@@ -12,8 +12,10 @@ struct attend_kernel {
     bool latent;         /* V is the first v_dim values of K */
     uint32_t head_tiles; /* of eight query heads that one block does */
     uint32_t least_warps, most_warps;
-    uint32_t shared_bytes; /* of a block, and per warp on top of that */
-    uint32_t shared_bytes_per_warp;
+    bool rings_per_warp;       /* a ring of stages for each warp, or one for the block */
+    uint32_t shared_bytes;     /* of a block, beside its rings */
+    uint32_t stage_bytes;      /* of one stage of a ring */
+    uint32_t ring_least_bytes; /* a ring's place is needed for other things before and after */
 };
 
 #endif

@@ -18,7 +18,6 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
     static constexpr uint32_t HEADS = tiles * UNIT_HEADS;
     /* Tiles that are copied and attended together: 4-bit ones are small. */
     static constexpr uint32_t TOGETHER = K::BITS == 4 && V::BITS == 4 && !parts::RAW ? 2 : 1;
-    static constexpr uint32_t STAGES = 3;
     static constexpr uint32_t K_RAW_AT = parts::BYTES;
     static constexpr uint32_t V_RAW_AT = K_RAW_AT + TILE_TOKENS * parts::K_RAW_ROW;
     static constexpr uint32_t TILE_BYTES =
@@ -39,10 +38,6 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
                                   (KD > 64 && (tiles > 1 || (K::BITS == 16 && V::BITS == 16)));
     static constexpr bool MIDDLE = KD > 128 || tiles > 1 || (KD > 64 && BLOCK_SCALES);
     static constexpr uint32_t BLOCKS = LARGE ? 2 : MIDDLE ? 3 : 4;
-    GPU_CONSTEXPR static uint32_t shared_bytes(uint32_t warps) {
-        return QUERY_BYTES +
-               warps * (STAGES * STAGE_BYTES > MERGE_BYTES ? STAGES * STAGE_BYTES : MERGE_BYTES);
-    }
 };
 
 /* Where a lane's copies go, computed once. */
@@ -280,7 +275,8 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     const uint32_t warp = gpu_thread() / GPU_WARP_LANES, warps = gpu_threads() / GPU_WARP_LANES;
     const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
     const uint32_t queries = ptx_shared_address(shared);
-    const uint32_t ring = queries + S::QUERY_BYTES + warp * S::STAGES * S::STAGE_BYTES;
+    const uint32_t ring_bytes = a.stages * S::STAGE_BYTES;
+    const uint32_t ring = queries + S::QUERY_BYTES + warp * ring_bytes;
     const float score_scale = a.score_scale * K::UNDO;
 
     const uint32_t step = gpu_keep(warps * S::STAGE_TOKENS);
@@ -308,8 +304,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
 
     if (asked < walk.end)
         look(asked);
-    GPU_UNROLL
-    for (uint32_t stage = 0; stage + 1 < S::STAGES; stage++)
+    for (uint32_t stage = 0; stage + 1 < a.stages; stage++)
         ask(ring + stage * S::STAGE_BYTES);
     attend_stage_queries<K, KD, S::HEADS>(a, segment, first_head, queries, S::QUERY_ROW_BYTES);
     gpu_sync_block();
@@ -325,11 +320,11 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     }
     state.clear(lane);
 
-    const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
+    const uint32_t ring_end = ring + ring_bytes;
     uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;
     for (uint32_t position = walk.start + warp * S::STAGE_TOKENS; position < walk.end;
          position += step) {
-        ptx_cp_async_wait<S::STAGES - 2>();
+        attend_wait_stage(a.stages);
         gpu_sync_warp(); /* everyone's copies are seen, and the stage behind is no longer read */
         ask(writing);
         if constexpr (S::parts::RAW) {

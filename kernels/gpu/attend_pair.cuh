@@ -21,8 +21,10 @@ template <uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_kernel pair_na
     kernel.head_tiles = tiles;
     kernel.least_warps = 1;
     kernel.most_warps = ATTEND_MMA_WARPS;
+    kernel.rings_per_warp = true;
     kernel.shared_bytes = S::QUERY_BYTES;
-    kernel.shared_bytes_per_warp = S::shared_bytes(1) - S::QUERY_BYTES;
+    kernel.stage_bytes = S::STAGE_BYTES;
+    kernel.ring_least_bytes = S::MERGE_BYTES;
     return kernel;
 }
 
@@ -36,7 +38,9 @@ template <uint32_t KD, uint32_t VD, uint32_t tiles, bool latent> struct attend_k
     kernel.latent = latent;
     kernel.head_tiles = tiles;
     kernel.least_warps = kernel.most_warps = ATTEND_WIDE_WARPS;
-    kernel.shared_bytes = S::SHARED_BYTES;
+    kernel.shared_bytes = S::RING_AT;
+    kernel.stage_bytes = S::STAGE_BYTES;
+    kernel.ring_least_bytes = S::AROUND_BYTES;
     return kernel;
 }
 

@@ -46,6 +46,18 @@ GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &
     return ahead;
 }
 
+enum { ATTEND_LEAST_STAGES = 2, ATTEND_MOST_STAGES = 4 };
+
+/* Waits for the oldest stage of a ring; the others stay on their way. */
+GPU_DEVICE void attend_wait_stage(uint32_t stages) {
+    if (stages == 2)
+        ptx_cp_async_wait<0>();
+    else if (stages == 3)
+        ptx_cp_async_wait<1>();
+    else
+        ptx_cp_async_wait<2>();
+}
+
 /* The block's query heads as 16-bit rows in shared memory; heads past the group are zeros. */
 template <class F, uint32_t dim, uint32_t heads>
 GPU_DEVICE void attend_stage_queries(const struct attend_arguments &a,

@@ -274,16 +274,15 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     if (asked < walk.end)
         look();
     attend_wide_queries<S, K, KD, tiles>(a, segment, first_head, base, lane);
-    GPU_UNROLL
-    for (uint32_t stage = 0; stage + 1 < S::STAGES; stage++)
+    for (uint32_t stage = 0; stage + 1 < a.stages; stage++)
         ask(ring + stage * S::STAGE_BYTES);
     struct attend_wide_warp<K, V, KD, VD, tiles, latent> state;
     state.clear(lane);
 
-    const uint32_t ring_end = ring + S::STAGES * S::STAGE_BYTES;
+    const uint32_t ring_end = ring + a.stages * S::STAGE_BYTES;
     uint32_t reading = ring, writing = ring_end - S::STAGE_BYTES;
     for (uint32_t position = walk.start; position < walk.end; position += S::STAGE_TOKENS) {
-        ptx_cp_async_wait<S::STAGES - 2>();
+        attend_wait_stage(a.stages);
         gpu_sync_block(); /* all copies are seen; the stage behind and the exchange are read */
         ask(writing);
         if constexpr (S::parts::RAW) {

@@ -23,7 +23,6 @@ struct attend_wide_shape {
         2 * TILE_BYTES <= 40960 && !(tiles > 2 && BLOCK_SCALES) ? 2 : 1;
     static constexpr uint32_t STAGE_BYTES = TOGETHER * TILE_BYTES;
     static constexpr uint32_t STAGE_TOKENS = TOGETHER * TILE_TOKENS;
-    static constexpr uint32_t STAGES = STAGE_BYTES <= 24576 ? 3 : 2;
     static constexpr uint32_t K_UNITS = KD / TILE_UNIT_VALUES, V_UNITS = VD / TILE_UNIT_VALUES;
     static constexpr uint32_t OWN_K_UNITS = (K_UNITS + ATTEND_WIDE_WARPS - 1) / ATTEND_WIDE_WARPS;
     static constexpr uint32_t OWN_V_UNITS = (V_UNITS + ATTEND_WIDE_WARPS - 1) / ATTEND_WIDE_WARPS;
@@ -38,8 +37,6 @@ struct attend_wide_shape {
     static constexpr uint32_t STAGING_BYTES = HEADS * QUERY_ROW_BYTES;
     static constexpr uint32_t AROUND_BYTES =
         OUTPUT_BYTES > STAGING_BYTES ? OUTPUT_BYTES : STAGING_BYTES;
-    static constexpr uint32_t SHARED_BYTES =
-        RING_AT + (STAGES * STAGE_BYTES > AROUND_BYTES ? STAGES * STAGE_BYTES : AROUND_BYTES);
     /* Threads that copy one token. */
     static constexpr uint32_t COPIERS = ATTEND_WIDE_THREADS / STAGE_TOKENS;
 };

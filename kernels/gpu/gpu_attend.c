@@ -8,7 +8,15 @@
 #include "attend_simple.h"
 #include "gpu.h"
 
-enum { LANES = 32, HEADS_PER_TILE = 8 };
+enum {
+    LANES = 32,
+    HEADS_PER_TILE = 8,
+    LEAST_STAGES = 2, /* of the kernels' rings: attend_walk.cuh */
+    MOST_STAGES = 4,
+    /* On its way to a multiprocessor at least, before more warps are worth more than more bytes:
+     * about what an H200 needs to hide its memory's latency, and more than any other does. */
+    IN_FLIGHT_BYTES = 32 * 1024,
+};
 
 const char *const gpu_attend_kernels[] = {"mma", "simple", "expand", NULL};
 
@@ -29,6 +37,7 @@ static const struct {
 struct choice {
     const struct attend_kernel *kernel;
     uint32_t warps;
+    uint32_t stages;
     uint32_t shared_bytes;
     uint32_t blocks_per_unit;
     uint32_t head_chunks;
@@ -41,19 +50,48 @@ static const struct attend_kernel *pair_kernels(const struct page_shape *shape) 
     return NULL;
 }
 
-/* As many warps as run at once on a multiprocessor, in the largest blocks that get there. */
-static void choose_warps(const struct gpu_machine *machine, struct choice *choice) {
+/* What one way to launch a kernel keeps busy on a multiprocessor. */
+struct load {
+    uint32_t warps;
+    uint32_t in_flight_bytes;
+};
+
+static bool better(const struct load *a, const struct load *b) {
+    const bool a_enough = a->in_flight_bytes >= IN_FLIGHT_BYTES;
+    const bool b_enough = b->in_flight_bytes >= IN_FLIGHT_BYTES;
+    if (a_enough != b_enough)
+        return a_enough;
+    if (a_enough && a->warps != b->warps)
+        return a->warps > b->warps;
+    if (a->in_flight_bytes != b->in_flight_bytes)
+        return a->in_flight_bytes > b->in_flight_bytes;
+    return a->warps > b->warps;
+}
+
+/* Warps of a block and stages of its rings, for this device's shared memory: enough bytes in
+ * flight, then as many warps as run at once, then the more bytes; of equals the larger block. */
+static void choose_launch(const struct gpu_machine *machine, struct choice *choice) {
     const struct attend_kernel *kernel = choice->kernel;
-    uint32_t best = 0;
+    struct load best = {0};
     for (uint32_t warps = kernel->most_warps; warps >= kernel->least_warps; warps--) {
-        const uint32_t bytes = kernel->shared_bytes + warps * kernel->shared_bytes_per_warp;
-        if (bytes > machine->shared_bytes_per_block)
-            continue;
-        const uint32_t blocks =
-            machine->blocks_per_unit(machine->self, kernel->entry, warps * LANES, bytes);
-        if (blocks * warps > best) {
-            best = blocks * warps;
+        for (uint32_t stages = LEAST_STAGES; stages <= MOST_STAGES; stages++) {
+            const uint32_t rings = kernel->rings_per_warp ? warps : 1;
+            uint32_t ring = stages * kernel->stage_bytes;
+            ring = ring > kernel->ring_least_bytes ? ring : kernel->ring_least_bytes;
+            const uint32_t bytes = kernel->shared_bytes + rings * ring;
+            if (bytes > machine->shared_bytes_per_block)
+                continue;
+            const uint32_t blocks =
+                machine->blocks_per_unit(machine->self, kernel->entry, warps * LANES, bytes);
+            const struct load load = {
+                .warps = blocks * warps,
+                .in_flight_bytes = blocks * rings * (stages - 1) * kernel->stage_bytes,
+            };
+            if (blocks == 0 || !better(&load, &best))
+                continue;
+            best = load;
             choice->warps = warps;
+            choice->stages = stages;
             choice->shared_bytes = bytes;
             choice->blocks_per_unit = blocks;
         }
@@ -69,7 +107,7 @@ static bool choose(const struct gpu_machine *machine, const struct page_shape *s
             continue;
         const uint32_t heads = k->head_tiles * HEADS_PER_TILE;
         struct choice choice = {.kernel = k, .head_chunks = (group_heads + heads - 1) / heads};
-        choose_warps(machine, &choice);
+        choose_launch(machine, &choice);
         if (choice.blocks_per_unit == 0)
             continue;
         if (out->kernel == NULL || choice.head_chunks < out->head_chunks ||
@@ -254,6 +292,7 @@ static enum status launch_mma(const struct gpu_machine *machine, const struct pa
     if (!choose(machine, shape, arguments->group_heads, &choice))
         return refuse_shape(machine, "mma", shape, text);
     arguments->head_chunks = choice.head_chunks;
+    arguments->stages = choice.stages;
     const uint64_t blocks = (uint64_t)arguments->worker_count * choice.head_chunks;
     if (blocks > INT32_MAX)
         return status_set(text, STATUS_REFUSED, "%llu blocks are more than one launch can have",
