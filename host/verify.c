@@ -352,17 +352,18 @@ static enum status check_left(struct verifier *v, uint32_t g, const float *left,
 /* A step is measured as a whole, and where the device records it as a recording: it must do what
  * its layers did one by one. */
 static enum status check_step(struct verifier *v, struct status_text *text) {
+    const uint32_t groups = pool_group_count(v->pool);
     float *left[MODEL_MAX_GROUPS] = {0};
     enum status status = STATUS_OK;
-    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++) {
+    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++) {
         left[g] = allocate_outputs(v, g, text);
         status = left[g] != NULL ? STATUS_OK : STATUS_OUT_OF_MEMORY;
     }
     if (status == STATUS_OK)
         status = step_run(v->step, left, text);
-    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++)
+    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++)
         status = check_left(v, g, left[g], text);
-    for (uint32_t g = 0; g < pool_group_count(v->pool); g++)
+    for (uint32_t g = 0; g < MODEL_MAX_GROUPS; g++)
         free(left[g]);
     return status;
 }
