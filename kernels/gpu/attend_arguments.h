@@ -36,7 +36,8 @@ struct attend_arguments {
     uint32_t head_chunks; /* blocks that share one worker's segments, each with its own heads */
     uint32_t k_dim, v_dim;
     uint32_t k_format, v_format; /* enum format_id */
-    uint32_t stages;             /* of a ring in shared memory */
+    uint32_t tile_tokens;        /* of the simple kernel */
+    uint32_t stages;             /* of the mma kernels' rings in shared memory */
     bool v_in_k;
     /* scores are kept as powers of two: softmax scale * log2(e) * K's tensor scale */
     float score_scale;
