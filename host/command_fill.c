@@ -1,5 +1,5 @@
 /* `kvgauge fill`: builds pools on the device, fills them, and says level by level what they took:
- * formula, paged, pool, resident; each with its signed difference to the level before. */
+ * formula, paged, pool, driver, resident; each with its signed difference to the level before. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -120,6 +120,18 @@ static enum status write_levels(struct fill *fill, const struct pool *pool,
     for (size_t i = 0; i < sizeof lines / sizeof lines[0] && status == STATUS_OK; i++)
         if (lines[i].has_bytes || lines[i].difference != 0)
             status = write_line(fill, &lines[i], text);
+    uint64_t before = s.pool_bytes, driver;
+    if (status == STATUS_OK && pool_driver_bytes(pool, &driver)) {
+        const struct line line = {"4 driver",
+                                  true,
+                                  driver,
+                                  true,
+                                  (int64_t)(driver - before),
+                                  NULL,
+                                  "what the device lost to it, in the driver's own steps"};
+        status = write_line(fill, &line, text);
+        before = driver;
+    }
     uint64_t resident;
     if (status != STATUS_OK || !pool_resident_bytes(pool, &resident))
         return status;
@@ -127,7 +139,7 @@ static enum status write_levels(struct fill *fill, const struct pool *pool,
                               true,
                               resident,
                               true,
-                              (int64_t)(resident - s.pool_bytes),
+                              (int64_t)(resident - before),
                               NULL,
                               "in memory after every page was written, in whole OS pages"};
     return write_line(fill, &last, text);

@@ -154,11 +154,13 @@ static enum status find_cache(struct session *session, struct status_text *text)
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
                            struct status_text *text) {
-    char title[256];
+    const struct backend_facts *facts = &session->facts;
+    char title[512];
     (void)snprintf(title, sizeof title,
-                   "%s, %u threads, %s; KV work alone: append and attention of every layer, no "
+                   "%s, %u %s, %s; KV work alone: append and attention of every layer, no "
                    "weights. GB = 10^9 bytes",
-                   session->facts.device, session->facts.threads, session->facts.instruction_set);
+                   facts->device, facts->threads > 0 ? facts->threads : facts->compute_units,
+                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set);
     enum status status =
         session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
     if (status != STATUS_OK)

@@ -146,6 +146,18 @@ enum status pool_state_send_table(struct pool *pool, uint32_t g, struct status_t
         (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
 }
 
+/* What the device lost between two looks at it; 0 when it does not count or gained. */
+static uint64_t driver_bytes(const struct backend_facts *before,
+                             const struct backend_facts *after) {
+    if (after->memory_taken_bytes == 0)
+        return 0;
+    if (after->integrated)
+        return after->memory_taken_bytes - before->memory_taken_bytes;
+    return before->memory_free_bytes > after->memory_free_bytes
+               ? before->memory_free_bytes - after->memory_free_bytes
+               : 0;
+}
+
 static enum status build(struct pool *pool, const struct pool_request *request,
                          const struct memory_budget *budget, struct status_text *text) {
     enum status status = pool_layout_make(request, &pool->layout, text);
@@ -162,7 +174,11 @@ static enum status build(struct pool *pool, const struct pool_request *request,
         return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %u sequences",
                           pool->seqs);
     memcpy(pool->lengths, request->lengths, (uint64_t)pool->seqs * sizeof *pool->lengths);
+    struct backend_facts before, after;
+    pool->ops->facts(pool->device, &before);
     status = pool->ops->memory_allocate(pool->device, bytes, "the pool", &pool->memory, text);
+    pool->ops->facts(pool->device, &after);
+    pool->driver_bytes = driver_bytes(&before, &after);
     if (status == STATUS_OK)
         status =
             pool->ops->memory_allocate(pool->device, 3 * (uint64_t)pool->seqs * sizeof(uint64_t),
@@ -229,6 +245,11 @@ const void *pool_dev_memory(const struct pool *pool, uint64_t *bytes) {
 
 void pool_sizes_get(const struct pool *pool, struct pool_sizes *out) {
     *out = pool->layout.sizes;
+}
+
+bool pool_driver_bytes(const struct pool *pool, uint64_t *out) {
+    *out = pool->driver_bytes;
+    return pool->driver_bytes > 0;
 }
 
 bool pool_resident_bytes(const struct pool *pool, uint64_t *out) {

@@ -65,6 +65,10 @@ enum status pool_fill(struct pool *pool, bool (*should_stop)(void), struct statu
 /* The allocation itself: where it starts on the device, and pool_bytes of it. */
 const void *pool_dev_memory(const struct pool *pool, uint64_t *bytes);
 void pool_sizes_get(const struct pool *pool, struct pool_sizes *out);
+/* Level 4: what the device lost to the pool; false where it does not say. Free memory before less
+ * free memory after; on a device that shares the host's memory its own count, since there others
+ * take and give at the same time. */
+bool pool_driver_bytes(const struct pool *pool, uint64_t *out);
 /* Level 5: resident bytes of the allocation; false where not known. */
 bool pool_resident_bytes(const struct pool *pool, uint64_t *out);
 void pool_replaced_get(const struct pool *pool, struct format_replaced *out);

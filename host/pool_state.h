@@ -25,6 +25,7 @@ struct pool {
     uint64_t share_prefix_tokens;
     bool one_start; /* every sequence and layer starts at the bank's first row */
     struct backend_memory memory;
+    uint64_t driver_bytes;           /* what the device lost to it; 0: not known */
     struct backend_memory arguments; /* first tokens, counts, first rows: [3][seqs] */
     uint64_t *host_arguments;
     struct format_replaced replaced;

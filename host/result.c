@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend_build.h"
 #include "version_info.h"
 
 const struct writer_field result_fields[RESULT_FIELD_COUNT] = {
@@ -82,6 +83,8 @@ static void set_run(const struct result_run *run, struct writer_value *values) {
     values[RESULT_BACKEND] = text_value(facts->backend);
     values[RESULT_DEVICE] = text_value(facts->device);
     values[RESULT_DRIVER] = text_value(facts->driver);
+    if (strcmp(facts->backend, "cuda") == 0)
+        values[RESULT_CUDA] = text_value(backend_cuda_version());
     if (facts->threads > 0)
         values[RESULT_THREADS] = number_value(facts->threads);
 }
@@ -131,6 +134,10 @@ static void set_bytes(const struct result *result, struct writer_value *values) 
         values[RESULT_POOL_BYTES_TOKEN] = real_value((double)sizes->pool_bytes / tokens);
         values[RESULT_FORMULA_TOKENS_GB] = real_value(tokens * 1e9 / (double)sizes->formula_bytes);
         values[RESULT_POOL_TOKENS_GB] = real_value(tokens * 1e9 / (double)sizes->pool_bytes);
+    }
+    if (result->has_driver) {
+        values[RESULT_DRIVER_BYTES] = number_value(result->driver_bytes);
+        values[RESULT_DRIVER_TOKENS_GB] = real_value(tokens * 1e9 / (double)result->driver_bytes);
     }
     if (result->has_resident)
         values[RESULT_RESIDENT_BYTES] = number_value(result->resident_bytes);

@@ -54,6 +54,8 @@ struct result {
     const char *kernel; /* NULL until known */
     bool has_sizes;
     struct pool_sizes sizes;
+    bool has_driver;
+    uint64_t driver_bytes;
     bool has_resident;
     uint64_t resident_bytes;
     bool has_work;

@@ -89,6 +89,7 @@ static void build(struct work *work, struct entry *entry) {
     if (status == STATUS_OK) {
         pool_sizes_get(entry->pool, &result->sizes);
         pool_replaced_get(entry->pool, &result->replaced);
+        result->has_driver = pool_driver_bytes(entry->pool, &result->driver_bytes);
         result->has_resident = pool_resident_bytes(entry->pool, &result->resident_bytes);
         result->kernel = step_kernel(entry->step);
         result->has_work = true;

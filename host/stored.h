@@ -9,6 +9,7 @@
 
 #include "backend.h"
 #include "pool_pages.h"
+#include "reference.h"
 
 struct stored {
     const uint8_t *pages;  /* page p at pages + p * stride */
@@ -28,5 +29,11 @@ enum status stored_read(const struct backend_ops *ops, struct backend_device *de
                         uint32_t seq, uint64_t first_token, uint64_t token_count,
                         struct stored *out, struct status_text *text);
 void stored_free(struct stored *stored); /* a zeroed one is fine */
+
+/* Whether the rows of one KV head are stored, bit for bit, as the format makes them of the view's
+ * unquantised rows: all of tokens [first_token, first_token + token_count) up to some thousands,
+ * every n-th of more. STATUS_WRONG, and which token in *out_token, when one is not. */
+enum status stored_check_codes(const struct reference_view *view, uint32_t kv_head,
+                               uint64_t first_token, uint64_t token_count, uint64_t *out_token);
 
 #endif

@@ -127,6 +127,8 @@ static enum status draw_samples(struct verifier *v, uint64_t seed, uint64_t effo
 /* What one sampled output says: against the stored bytes, and the format's own errors. */
 struct finding {
     double kernel_error;
+    enum status codes; /* STATUS_WRONG: token `token` is not stored as the format says */
+    uint64_t token;
     struct pooled pooled;
 };
 
@@ -154,6 +156,7 @@ static bool check_sample(const struct verifier *v, const struct sample *sample,
     double *answers = malloc(4 * (size_t)shape->v_dim * sizeof *answers);
     const bool have_memory = scratch != NULL && answers != NULL;
     if (have_memory) {
+        finding->codes = stored_check_codes(&view, kv_head, first, count, &finding->token);
         /* Bit 0: K exact; bit 1: V exact. */
         for (uint32_t exact = 0; exact < 4; exact++) {
             view.use_exact_k = (exact & 1) != 0;
@@ -172,7 +175,7 @@ static bool check_sample(const struct verifier *v, const struct sample *sample,
     }
     free(scratch);
     free(answers);
-    return have_memory;
+    return have_memory && finding->codes != STATUS_OUT_OF_MEMORY;
 }
 
 static enum status check_finite(const float *outputs, uint64_t count, uint32_t g, uint32_t layer,
@@ -264,7 +267,13 @@ static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last
         v->pooled.exact += found->pooled.exact;
         if (found->kernel_error > v->result->kernel_error)
             v->result->kernel_error = found->kernel_error;
-        if (!(found->kernel_error <= v->result->kernel_bound))
+        if (found->codes == STATUS_WRONG)
+            status = status_set(text, STATUS_WRONG,
+                                "group %u layer %u sequence %u token %llu is not stored as its "
+                                "format makes it of the row (query head %u reads it)",
+                                v->samples[i].group, v->samples[i].layer, v->samples[i].seq,
+                                (unsigned long long)found->token, v->samples[i].query_head);
+        else if (!(found->kernel_error <= v->result->kernel_bound))
             status = status_set(text, STATUS_WRONG,
                                 "kernel_error %.3g above the bound %.3g: group %u layer %u "
                                 "sequence %u query head %u",

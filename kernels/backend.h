@@ -36,9 +36,12 @@ struct backend_facts {
     bool llc_by_sweep;      /* what counts is where streaming stops gaining: sweep before use */
     uint64_t memory_total_bytes;
     uint64_t memory_free_bytes; /* what may be planned for, before any margin */
-    char memory_source[64];     /* which number that is: "MemAvailable", "cgroup memory.max" */
-    char instruction_set[64];   /* the code path chosen at start: "avx512", "neon", "sm_90", ... */
-    bool integrated;            /* device memory is host memory: what one takes the other loses */
+    /* what memory_allocate has taken and not given back, in the steps the driver takes memory in;
+     * 0 where nobody counts it */
+    uint64_t memory_taken_bytes;
+    char memory_source[64];   /* which number that is: "MemAvailable", "cgroup memory.max" */
+    char instruction_set[64]; /* the code path chosen at start: "avx512", "neon", "sm_90", ... */
+    bool integrated;          /* device memory is host memory: what one takes the other loses */
 };
 
 struct backend_memory {

@@ -145,6 +145,7 @@ void cuda_facts(struct backend_device *device, struct backend_facts *out) {
                    told                   ? "--llc"
                    : device->l2_bytes > 0 ? "cudaDevAttrL2CacheSize"
                                           : "not known: the attribute is 0");
+    out->memory_taken_bytes = device->taken_bytes;
     const char *source;
     (void)cuda_free_bytes(device, &out->memory_free_bytes, &out->memory_total_bytes, &source);
     char step[40] = "";

@@ -51,6 +51,8 @@ expect 0 '"status":"ok"' 6 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
 wrong='"status":"wrong"'
 export KVGAUGE_REMOTE_FAULT
 KVGAUGE_REMOTE_FAULT=output expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" --kv-format bf16
+KVGAUGE_REMOTE_FAULT=code expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" --kv-format nvfp4
+said 'not stored as its format makes it'
 KVGAUGE_REMOTE_FAULT=idle expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" --kv-format q8_0
 KVGAUGE_REMOTE_FAULT=launch expect 1 "$wrong" 1 run -m 1x128/g4x1l "${small[@]}" \
     --kv-format bf16
