@@ -41,47 +41,64 @@ void read_parameter(const ptx_block &block, uint64_t at, uint32_t bytes, void *t
     memcpy(to, block.arguments + at, bytes);
 }
 
-void read(ptx_warp &warp, space where, uint32_t lane, uint64_t at, uint32_t bytes, void *to) {
+template <space where, uint32_t bytes>
+void read(ptx_warp &warp, uint32_t lane, uint64_t at, void *to) {
     warp.lane = lane;
-    if (where == SHARED) {
-        warp.block->shared.read(ptx_thread(warp, lane), (uint32_t)at, bytes, to);
-    } else if (where == PARAMETER) {
+    if constexpr (where == SHARED) {
+        warp.block->shared.read<bytes>(ptx_thread(warp, lane), (uint32_t)at, to);
+    } else if constexpr (where == PARAMETER) {
         read_parameter(*warp.block, at, bytes, to);
     } else {
         ptx_memory_check(at, bytes, "read");
         memcpy(to, reinterpret_cast<const void *>(at), bytes);
     }
 }
+template <space where, uint32_t bytes>
+void write(ptx_warp &warp, uint32_t lane, uint64_t at, const void *from) {
+    warp.lane = lane;
+    if constexpr (where == SHARED) {
+        warp.block->shared.write<bytes>(ptx_thread(warp, lane), (uint32_t)at, from);
+    } else {
+        ptx_memory_check(at, bytes, "write");
+        memcpy(reinterpret_cast<void *>(at), from, bytes);
+    }
+}
 
-/* As many values as there are targets; signed ones fill wider registers by their sign. */
-template <class T, space where> void execute_load(ptx_warp &warp, const ptx_instruction &in) {
+template <class T, uint32_t many>
+void set_targets(ptx_warp &warp, const ptx_instruction &in, uint32_t lane, const T *values) {
+    for (uint32_t i = 0; i < many; i++)
+        ptx_set_lane_bits(warp, in.targets[i], lane, (uint64_t)(int64_t)values[i]);
+}
+
+/* Signed values fill wider registers by their sign. */
+template <class T, space where, uint32_t many>
+void execute_load(ptx_warp &warp, const ptx_instruction &in) {
+    constexpr uint32_t bytes = many * (uint32_t)sizeof(T);
+    T values[many];
+    if (where == PARAMETER && in.sources[0].base == PTX_BASE_CONSTANTS) { /* one for all lanes */
+        read<where, bytes>(warp, 0, ptx_lane_bits(warp, in.sources[0], 0) + (uint64_t)in.offsets[0],
+                           values);
+        ptx_each_lane(warp, [&](uint32_t lane) { set_targets<T, many>(warp, in, lane, values); });
+        return;
+    }
     const addresses at(warp, in, where);
-    const uint32_t bytes = in.target_count * (uint32_t)sizeof(T);
     count(warp, in, where, at, bytes);
     ptx_each_lane(warp, [&](uint32_t lane) {
-        T values[4];
-        read(warp, where, lane, at.of[lane], bytes, values);
-        for (uint32_t i = 0; i < in.target_count; i++)
-            ptx_set_lane_bits(warp, in.targets[i], lane, (uint64_t)(int64_t)values[i]);
+        read<where, bytes>(warp, lane, at.of[lane], values);
+        set_targets<T, many>(warp, in, lane, values);
     });
 }
 
-template <class T, space where> void execute_store(ptx_warp &warp, const ptx_instruction &in) {
+template <class T, space where, uint32_t many>
+void execute_store(ptx_warp &warp, const ptx_instruction &in) {
+    constexpr uint32_t bytes = many * (uint32_t)sizeof(T);
     const addresses at(warp, in, where);
-    const uint32_t values_count = in.source_count - 1u;
-    const uint32_t bytes = values_count * (uint32_t)sizeof(T);
     count(warp, in, where, at, bytes);
     ptx_each_lane(warp, [&](uint32_t lane) {
-        T values[4];
-        for (uint32_t i = 0; i < values_count; i++)
+        T values[many];
+        for (uint32_t i = 0; i < many; i++)
             values[i] = (T)ptx_lane_bits(warp, in.sources[1 + i], lane);
-        warp.lane = lane;
-        if (where == SHARED) {
-            warp.block->shared.write(ptx_thread(warp, lane), (uint32_t)at.of[lane], bytes, values);
-        } else {
-            ptx_memory_check(at.of[lane], bytes, "write");
-            memcpy(reinterpret_cast<void *>(at.of[lane]), values, bytes);
-        }
+        write<where, bytes>(warp, lane, at.of[lane], values);
     });
 }
 
@@ -91,7 +108,7 @@ template <class T> void execute_add(ptx_warp &warp, const ptx_instruction &in) {
     count(warp, in, GLOBAL, at, sizeof(T));
     ptx_each_lane(warp, [&](uint32_t lane) {
         T value;
-        read(warp, GLOBAL, lane, at.of[lane], sizeof value, &value);
+        read<GLOBAL, sizeof value>(warp, lane, at.of[lane], &value);
         const T sum = (T)(value + (T)ptx_lane_bits(warp, in.sources[1], lane));
         memcpy(reinterpret_cast<void *>(at.of[lane]), &sum, sizeof sum);
         if (in.target_count == 1)
@@ -99,25 +116,29 @@ template <class T> void execute_add(ptx_warp &warp, const ptx_instruction &in) {
     });
 }
 
+/* vector: ".v2", values: "{xx}" for two of them. */
+template <class T, space where, uint32_t many>
+void add_vector(ptx_opcodes &table, const std::string &infix, const std::string &type,
+                const std::string &vector, const std::string &values) {
+    const ptx_class kind = where == SHARED ? PTX_SHARED : where == GLOBAL ? PTX_GLOBAL : PTX_PARAM;
+    if constexpr (many * sizeof(T) <= 16) {
+        table["ld" + infix + vector + type] = {execute_load<T, where, many>, "=" + values + "A",
+                                               kind};
+        if constexpr (where != PARAMETER)
+            table["st" + infix + vector + type] = {execute_store<T, where, many>, "A" + values,
+                                                   kind};
+    }
+}
 template <class T, space where>
 void add_space(ptx_opcodes &table, const std::string &infix, const std::string &type) {
-    const ptx_class kind = where == SHARED ? PTX_SHARED : where == GLOBAL ? PTX_GLOBAL : PTX_PARAM;
-    const char *const vectors[] = {"", ".v2", ".v4"};
-    const char *const values[] = {"x", "{xx}", "{xxxx}"};
-    for (uint32_t i = 0; i < 3; i++) {
-        if (sizeof(T) << i > 16)
-            continue;
-        table["ld" + infix + vectors[i] + type] = {execute_load<T, where>,
-                                                   std::string("=") + values[i] + "A", kind};
-        if (where != PARAMETER)
-            table["st" + infix + vectors[i] + type] = {execute_store<T, where>,
-                                                       std::string("A") + values[i], kind};
-    }
+    add_vector<T, where, 1>(table, infix, type, "", "x");
+    add_vector<T, where, 2>(table, infix, type, ".v2", "{xx}");
+    add_vector<T, where, 4>(table, infix, type, ".v4", "{xxxx}");
 }
 
 template <class T> void add_type(ptx_opcodes &table, const std::string &type) {
     add_space<T, PARAMETER>(table, ".param", type);
-    if (sizeof(T) > 1) /* the shared memory's history has cells of two bytes */
+    if constexpr (sizeof(T) > 1) /* the shared memory's history has cells of two bytes */
         add_space<T, SHARED>(table, ".shared", type);
     /* Nothing here is both written by a kernel and read through .nc. */
     for (const char *infix : {"", ".global", ".global.nc", ".global.nc.L1::no_allocate"})

@@ -111,8 +111,8 @@ template <bool trans> void execute_ldmatrix(ptx_warp &warp, const ptx_instructio
         warp.lane = lane;
         addresses[lane] =
             (uint32_t)(ptx_lane_bits(warp, in.sources[0], lane) + (uint64_t)in.offsets[0]);
-        warp.block->shared.read(ptx_thread(warp, lane), (uint32_t)addresses[lane],
-                                GPU_MODEL_ROW_BYTES, rows[lane]);
+        warp.block->shared.read<GPU_MODEL_ROW_BYTES>(ptx_thread(warp, lane),
+                                                     (uint32_t)addresses[lane], rows[lane]);
     }
     if (warp.block->counter != nullptr)
         ptx_count_shared(warp, in, addresses, GPU_MODEL_ROW_BYTES);

@@ -1,6 +1,7 @@
 /* Kernels by the name they have in C++. */
 #include "ptx_library.h"
 
+#include "ptx_counter.h"
 #include "ptx_entry.h"
 #include "ptx_parse.h"
 #include "ptx_run.h"
@@ -22,7 +23,7 @@ struct found_kernel {
 std::vector<std::unique_ptr<ptx_module>> modules;
 std::map<std::string, found_kernel> kernels;
 std::map<const void *, found_kernel *> by_entry;
-ptx_counter *counter;
+std::map<std::string, ptx_counter> *counters;
 uint64_t launches;
 
 /* Without spaces, and numbers without the suffix by which some spell that they are unsigned. */
@@ -83,7 +84,8 @@ void launch_kernel(const gpu_launch &launch, found_kernel &found) {
         ptx_fail("launch with %u bytes of arguments, not %u", launch.arguments_bytes,
                  kernel.parameter_bytes);
     const ptx_grid grid = {launch.blocks, launch.threads, launch.shared_bytes, launches++ % 2 == 1};
-    ptx_run(kernel, grid, launch.arguments, counter);
+    ptx_run(kernel, grid, launch.arguments,
+            counters != nullptr ? &(*counters)[launch.name] : nullptr);
 }
 
 } // namespace
@@ -120,6 +122,6 @@ enum status ptx_launch(const struct gpu_launch *launch, struct status_text *text
     return STATUS_OK;
 }
 
-void ptx_library_count(struct ptx_counter *wanted) {
-    counter = wanted;
+void ptx_library_count(std::map<std::string, ptx_counter> *wanted) {
+    counters = wanted;
 }

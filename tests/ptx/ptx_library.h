@@ -18,8 +18,11 @@ enum status ptx_launch(const struct gpu_launch *launch, struct status_text *text
 #ifdef __cplusplus
 }
 
+#include <map>
+#include <string>
+
 struct ptx_counter;
-/* Counts of the launches to come; null: none. */
-void ptx_library_count(struct ptx_counter *counter);
+/* Counts of the launches to come, by the launches' names; null: none. */
+void ptx_library_count(std::map<std::string, ptx_counter> *counters);
 #endif
 #endif

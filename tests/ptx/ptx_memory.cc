@@ -16,11 +16,8 @@ struct range {
     std::string what;
 };
 std::vector<range> ranges;
-size_t last; /* that held an address: most likely it holds the next one too */
-
-bool holds(size_t i, uint64_t address, uint32_t bytes) {
-    return i < ranges.size() && address >= ranges[i].start && address < ranges[i].end &&
-           bytes <= ranges[i].end - address;
+bool holds(const range &r, uint64_t address, uint32_t bytes) {
+    return address >= r.start && address < r.end && bytes <= r.end - address;
 }
 
 [[noreturn]] void fail_outside(uint64_t address, uint32_t bytes, const char *what) {
@@ -34,6 +31,8 @@ bool holds(size_t i, uint64_t address, uint32_t bytes) {
 }
 
 } // namespace
+
+struct ptx_memory_range ptx_memory_last;
 
 void *ptx_memory_allocate(uint64_t bytes, const char *what) {
     if (bytes == 0 || bytes > SIZE_MAX / 4)
@@ -55,17 +54,17 @@ void ptx_memory_free(void *memory) {
     if (found == ranges.end())
         return;
     ranges.erase(found);
+    ptx_memory_last = {};
     std::free(memory);
 }
 
-void ptx_memory_check(uint64_t address, uint32_t bytes, const char *what) {
-    if (!holds(last, address, bytes)) {
-        last = 0;
-        while (last < ranges.size() && !holds(last, address, bytes))
-            last++;
-        if (last == ranges.size())
-            fail_outside(address, bytes, what);
-    }
+void ptx_memory_find(uint64_t address, uint32_t bytes, const char *what) {
+    const auto found = std::find_if(ranges.begin(), ranges.end(),
+                                    [&](const range &r) { return holds(r, address, bytes); });
+    if (found == ranges.end())
+        fail_outside(address, bytes, what);
     if (address % bytes != 0)
-        ptx_fail("%s of %u bytes at 0x%llx: misaligned", what, bytes, (unsigned long long)address);
+        ptx_fail("%s of %u bytes at byte %llu of %s: misaligned", what, bytes,
+                 (unsigned long long)(address - found->start), found->what.c_str());
+    ptx_memory_last = {found->start, found->end - found->start};
 }

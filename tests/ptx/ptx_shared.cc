@@ -94,7 +94,7 @@ void ptx_shared::note_write(cell &at, uint32_t thread, uint32_t offset, bool by_
     at = {time, 0, (uint16_t)thread, 0, by_copy ? COMING : VALUE, NO_READER};
 }
 
-void ptx_shared::read(uint32_t thread, uint32_t address, uint32_t count, void *to) {
+template <uint32_t count> void ptx_shared::read(uint32_t thread, uint32_t address, void *to) {
     cell *const first = cells_at(address, count, "read");
     const uint32_t offset = address - PTX_SHARED_BASE;
     for (uint32_t i = 0; i < count / cell_bytes; i++)
@@ -102,13 +102,23 @@ void ptx_shared::read(uint32_t thread, uint32_t address, uint32_t count, void *t
     memcpy(to, &bytes[offset], count);
 }
 
-void ptx_shared::write(uint32_t thread, uint32_t address, uint32_t count, const void *from) {
+template <uint32_t count>
+void ptx_shared::write(uint32_t thread, uint32_t address, const void *from) {
     cell *const first = cells_at(address, count, "write");
     const uint32_t offset = address - PTX_SHARED_BASE;
     for (uint32_t i = 0; i < count / cell_bytes; i++)
         note_write(first[i], thread, offset + i * cell_bytes, false);
     memcpy(&bytes[offset], from, count);
 }
+
+template void ptx_shared::read<2>(uint32_t thread, uint32_t address, void *to);
+template void ptx_shared::read<4>(uint32_t thread, uint32_t address, void *to);
+template void ptx_shared::read<8>(uint32_t thread, uint32_t address, void *to);
+template void ptx_shared::read<16>(uint32_t thread, uint32_t address, void *to);
+template void ptx_shared::write<2>(uint32_t thread, uint32_t address, const void *from);
+template void ptx_shared::write<4>(uint32_t thread, uint32_t address, const void *from);
+template void ptx_shared::write<8>(uint32_t thread, uint32_t address, const void *from);
+template void ptx_shared::write<16>(uint32_t thread, uint32_t address, const void *from);
 
 void ptx_shared::copy_starts(uint32_t thread, uint32_t address, uint32_t count) {
     cell *const first = cells_at(address, count, "copy");

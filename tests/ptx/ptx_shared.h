@@ -14,8 +14,8 @@ struct ptx_shared {
     void open(uint32_t bytes, uint32_t threads);
 
     /* Failures throw ptx_failure. Addresses start at PTX_SHARED_BASE; 2, 4, 8 or 16 bytes. */
-    void read(uint32_t thread, uint32_t address, uint32_t bytes, void *to);
-    void write(uint32_t thread, uint32_t address, uint32_t bytes, const void *from);
+    template <uint32_t bytes> void read(uint32_t thread, uint32_t address, void *to);
+    template <uint32_t bytes> void write(uint32_t thread, uint32_t address, const void *from);
     void copy_starts(uint32_t thread, uint32_t address, uint32_t bytes);
     void copy_lands(uint32_t thread, uint32_t address, uint32_t bytes, const void *from);
 

@@ -1,0 +1,106 @@
+/* What one attend step of a kernel does, per launch of it, as JSON lines: instructions by class,
+ * the 32-byte sectors of its global accesses, and passes over the banks of shared memory. ptx_count
+ * FORMAT HEAD_DIM PAGE_TOKENS [KERNEL [QUERY_HEADS]] One sequence of 739 tokens and one KV head, by
+ * workers of an equal part each; the modules come from KVGAUGE_PTX_FOLDER. Exact, and no timing:
+ * what sectors and conflicts cost is up to a GPU. */
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+extern "C" {
+#include "conformance.h"
+}
+#include "ptx_backend.h"
+#include "ptx_counter.h"
+#include "ptx_library.h"
+
+namespace {
+
+const char *const class_names[PTX_CLASSES] = {
+    "integer", "float", "convert",    "move",     "control", "global",
+    "shared",  "param", "async_copy", "ldmatrix", "mma",     "warp",
+};
+
+std::string arch() {
+    std::filesystem::path folder = getenv("KVGAUGE_PTX_FOLDER");
+    return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+}
+
+/* Bytes of the sectors for one that was asked for. */
+double ratio(uint64_t sectors, uint64_t bytes) {
+    return bytes > 0 ? 32.0 * (double)sectors / (double)bytes : 0.0;
+}
+
+void print(const std::string &kernel, const ptx_counter &counter, const conformance_case &which,
+           uint64_t tokens) {
+    printf("{\"kernel\":\"%s\",\"arch\":\"compute_%s\",\"page_tokens\":%u,\"tokens\":%llu,"
+           "\"query_heads\":%u,\"kv_values\":%llu,\"issued\":{",
+           kernel.c_str(), arch().c_str(), which.page_tokens, (unsigned long long)tokens,
+           which.group_size, (unsigned long long)(tokens * (which.k_dim + which.v_dim)));
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < PTX_CLASSES; i++) {
+        printf("\"%s\":%llu,", class_names[i], (unsigned long long)counter.issued[i]);
+        all += counter.issued[i];
+    }
+    printf("\"all\":%llu},\"global_bytes\":%llu,\"sectors\":%llu,\"sector_ratio\":%.3f,"
+           "\"copy_bytes\":%llu,\"copy_sectors\":%llu,\"copy_sector_ratio\":%.3f,"
+           "\"shared_wavefronts\":%llu,\"bank_conflicts\":%llu}\n",
+           (unsigned long long)all, (unsigned long long)counter.global_bytes,
+           (unsigned long long)counter.sectors, ratio(counter.sectors, counter.global_bytes),
+           (unsigned long long)counter.copy_bytes, (unsigned long long)counter.copy_sectors,
+           ratio(counter.copy_sectors, counter.copy_bytes), (unsigned long long)counter.wavefronts,
+           (unsigned long long)(counter.wavefronts - counter.least_wavefronts));
+}
+
+enum status count(const conformance_case &which, const char *kernel, backend_device *device,
+                  struct status_text *text) {
+    conformance_world world;
+    std::map<std::string, ptx_counter> counters;
+    enum status status = conformance_create(&ptx_backend_ops, device, &which, &world, text);
+    if (status == STATUS_OK)
+        status = conformance_fill(&world, text);
+    ptx_library_count(&counters);
+    if (status == STATUS_OK)
+        status = conformance_attend(&world, kernel, text);
+    ptx_library_count(nullptr);
+    if (status == STATUS_OK)
+        status = conformance_check_outputs(&world, text);
+    for (const auto &one : counters)
+        print(one.first, one.second, which, world.lengths[0]);
+    conformance_destroy(&world);
+    return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    enum format_id format = FORMAT_COUNT;
+    for (int i = 0; argc >= 4 && i < FORMAT_COUNT; i++)
+        if (format_get((enum format_id)i)->name == std::string(argv[1]))
+            format = (enum format_id)i;
+    if (format == FORMAT_COUNT) {
+        fprintf(stderr, "ptx_count FORMAT HEAD_DIM PAGE_TOKENS [KERNEL [QUERY_HEADS]], with "
+                        "KVGAUGE_PTX_FOLDER\n");
+        return 2;
+    }
+    conformance_case which = {};
+    which.k_format = which.v_format = format;
+    which.k_dim = which.v_dim = (uint32_t)atoi(argv[2]);
+    which.page_tokens = (uint32_t)atoi(argv[3]);
+    which.kv_heads = 1;
+    which.group_size = argc > 5 ? (uint32_t)atoi(argv[5]) : 8;
+    which.lengths = CONFORMANCE_LONG;
+    which.tile_tokens = 64;
+    which.workers = 1;
+    struct status_text text = {};
+    backend_device *device = nullptr;
+    const backend_options options = {};
+    enum status status = ptx_backend_ops.open(&options, &device, &text);
+    if (status == STATUS_OK)
+        status = count(which, argc > 4 ? argv[4] : "mma", device, &text);
+    if (status != STATUS_OK)
+        fprintf(stderr, "%s: %s\n", status_name(status), text.line);
+    ptx_backend_ops.close(device);
+    return status == STATUS_OK ? 0 : 1;
+}
