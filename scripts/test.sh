@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Every check of the project, each timed, with a summary at the end; .ci/run calls this.
 #   scripts/test.sh           all steps
-#   scripts/test.sh STEP...   some of them: format scripts release asan fuzz aarch64 tidy
+#   scripts/test.sh STEP...   some of them: format scripts release cuda static asan fuzz aarch64 tidy
 # Exit code 0 if nothing failed. FUZZ_SECONDS (30) is how long each fuzz target runs.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-all_steps=(format scripts release cuda asan fuzz aarch64 tidy)
+all_steps=(format scripts release cuda static asan fuzz aarch64 tidy)
 fuzz_seconds=${FUZZ_SECONDS:-30}
 jobs=$(nproc)
 logs=build-logs
@@ -120,6 +120,27 @@ step_cuda() {
     step cuda-cli tests/cli/run.sh "$PWD/build-cuda/kvgauge" "$PWD/tests/cli" "${cases[@]}"
     step cuda-check scripts/gpu_check.sh --build-dir build-cuda --dry-run
     step cuda-small-build build cuda-small
+}
+
+# What the kernels cost by their machine code, against the budget in tests/static. NVIDIA's disassembler
+# comes with the toolkit or, pinned, from PyPI.
+step_static() {
+    local python=python3 venv=build-static/venv
+    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+        skip static 'no nvcc here'
+        return
+    fi
+    mkdir -p build-static
+    if ! command -v nvdisasm >/dev/null; then
+        python=$venv/bin/python3
+        [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" >"$logs/static-venv.log" 2>&1
+        if ! "$venv/bin/pip" install -q nvidia-cuda-nvdisasm==13.5.37 >>"$logs/static-venv.log" 2>&1; then
+            skip static 'no nvdisasm here, and PyPI does not answer'
+            return
+        fi
+    fi
+    step static-report "$python" tests/static/static_report.py --source . --work build-static \
+        --json build-static/json --check tests/static/budget.json
 }
 
 step_fuzz() {
