@@ -44,6 +44,23 @@ GPU_CONSTEXPR uint32_t append_lane_groups(uint32_t group_values) {
     return group_values == 1 ? 4 : 1;
 }
 
+/* One group; sixteen bytes at a time where it is made of such and they are aligned. */
+template <uint32_t values>
+GPU_DEVICE void append_load(float (&x)[values], const float *from, bool aligned) {
+    if constexpr (values % 4 == 0) {
+        if (aligned) {
+            for (uint32_t i = 0; i < values; i += 4) {
+                uint32_t quad[4];
+                ptx_load_global_once_v4(quad, from + i);
+                memcpy(x + i, quad, sizeof quad);
+            }
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < values; i++)
+        x[i] = from[i];
+}
+
 /* What format_encode_row does to values that are not finite. */
 template <class Codec>
 GPU_DEVICE void append_clean(float (&x)[Codec::VALUES], uint64_t &nan_values,
@@ -75,15 +92,7 @@ struct append_piece {
         enum : uint32_t { BYTES = Codec::PAYLOAD_BYTES, ALIGNMENT = codec_alignment(BYTES) };
         const float *from = row + (uint64_t)g * Codec::VALUES;
         float x[Codec::VALUES];
-        if (Codec::VALUES % 4 == 0 && side.rows_aligned)
-            for (uint32_t i = 0; i < Codec::VALUES / 4; i++) {
-                uint32_t quad[4];
-                ptx_load_global_once_v4(quad, from + i * 4);
-                memcpy(x + i * 4, quad, sizeof quad);
-            }
-        else
-            for (uint32_t i = 0; i < Codec::VALUES; i++)
-                x[i] = from[i];
+        append_load(x, from, side.rows_aligned);
         append_clean<Codec>(x, nan_values, infinite_values);
         const uint32_t head = g / side.groups;
         const uint32_t in_row = g - head * side.groups;
