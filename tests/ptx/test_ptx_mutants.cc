@@ -3,6 +3,7 @@
  * by the interpreter or show in the outputs. Modules: KVGAUGE_PTX_FOLDER. */
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const struct mutant {
-    const char *name, *find, *put;
+    const char *name, *find, *put; /* put null: the digit behind what is found grows by one */
 } mutants[] = {
     {"nothing", "this stands nowhere", ""},
     {"V read as it lies", "x4\\.trans\\.shared", "x4.shared"},
@@ -26,7 +27,7 @@ const struct mutant {
      "$1$3, $2,"},
     {"B's registers swapped", "(mma\\S+ \\{[^}]*\\}, \\{[^}]*\\}, \\{)(\\S+), (\\S+)\\}",
      "$1$3, $2}"},
-    {"a wait too short", "wait_group 1", "wait_group 2"},
+    {"waits too short", "wait_group ", nullptr},
     {"no barrier of the warp", "bar\\.warp\\.sync[^;]*;", ""},
     {"no barrier of the block", "bar\\.sync[^;]*;", ""},
     {"P not transposed", "movmatrix\\S+ (\\S+), (\\S+);", "mov.b32 $1, $2;"},
@@ -39,6 +40,16 @@ std::string read(const fs::path &path) {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
+}
+
+std::string planted(const mutant &which, std::string text) {
+    if (which.put != nullptr)
+        return std::regex_replace(text, std::regex(which.find), which.put);
+    const size_t length = strlen(which.find);
+    for (size_t at = text.find(which.find); at != std::string::npos;
+         at = text.find(which.find, at + length))
+        text[at + length]++;
+    return text;
 }
 
 /* The folder's modules, those of bf16 and nvfp4 with the fault in them. False: it changed nothing.
@@ -56,9 +67,9 @@ bool plant(const mutant &which, const fs::path &from, const fs::path &to) {
             continue;
         }
         const std::string text = read(file.path());
-        const std::string planted = std::regex_replace(text, std::regex(which.find), which.put);
-        changed = changed || planted != text;
-        std::ofstream(to / name) << planted;
+        const std::string faulty = planted(which, text);
+        changed = changed || faulty != text;
+        std::ofstream(to / name) << faulty;
     }
     return changed;
 }
