@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 
 extern "C" {
@@ -14,6 +15,7 @@ extern "C" {
 #include "ptx_backend.h"
 #include "ptx_counter.h"
 #include "ptx_library.h"
+#include "ptx_parse.h"
 
 namespace {
 
@@ -28,8 +30,16 @@ std::string arch() {
 }
 
 /* Bytes of the sectors for one that was asked for. */
-double ratio(uint64_t sectors, uint64_t bytes) {
-    return bytes > 0 ? 32.0 * (double)sectors / (double)bytes : 0.0;
+double ratio(const ptx_traffic &traffic) {
+    return traffic.bytes > 0 ? 32.0 * (double)traffic.sectors / (double)traffic.bytes : 0.0;
+}
+
+void print_traffic(const ptx_traffic &traffic) {
+    printf("\"global_bytes\":%llu,\"sectors\":%llu,\"sector_ratio\":%.3f,"
+           "\"shared_wavefronts\":%llu,\"bank_conflicts\":%llu",
+           (unsigned long long)traffic.bytes, (unsigned long long)traffic.sectors, ratio(traffic),
+           (unsigned long long)traffic.wavefronts,
+           (unsigned long long)(traffic.wavefronts - traffic.least_wavefronts));
 }
 
 void print(const std::string &kernel, const ptx_counter &counter, const conformance_case &which,
@@ -43,18 +53,34 @@ void print(const std::string &kernel, const ptx_counter &counter, const conforma
         printf("\"%s\":%llu,", class_names[i], (unsigned long long)counter.issued[i]);
         all += counter.issued[i];
     }
-    printf("\"all\":%llu},\"global_bytes\":%llu,\"sectors\":%llu,\"sector_ratio\":%.3f,"
-           "\"copy_bytes\":%llu,\"copy_sectors\":%llu,\"copy_sector_ratio\":%.3f,"
-           "\"shared_wavefronts\":%llu,\"bank_conflicts\":%llu}\n",
-           (unsigned long long)all, (unsigned long long)counter.global_bytes,
-           (unsigned long long)counter.sectors, ratio(counter.sectors, counter.global_bytes),
-           (unsigned long long)counter.copy_bytes, (unsigned long long)counter.copy_sectors,
-           ratio(counter.copy_sectors, counter.copy_bytes), (unsigned long long)counter.wavefronts,
-           (unsigned long long)(counter.wavefronts - counter.least_wavefronts));
+    printf("\"all\":%llu},", (unsigned long long)all);
+    print_traffic(counter.all);
+    printf(",\"copy_bytes\":%llu,\"copy_sectors\":%llu,\"copy_sector_ratio\":%.3f}\n",
+           (unsigned long long)counter.copies.bytes, (unsigned long long)counter.copies.sectors,
+           ratio(counter.copies));
 }
 
-enum status count(const conformance_case &which, const char *kernel, backend_device *device,
-                  struct status_text *text) {
+/* "x.ptx:12 (a.cuh:3 in b.cuh:4)" -> "a.cuh:3 in b.cuh:4" */
+std::string source_of(const ptx_kernel &kernel, const ptx_instruction &instruction) {
+    const std::string place = ptx_instruction_place(kernel, instruction);
+    const size_t at = place.find('(');
+    return at == std::string::npos ? place : place.substr(at + 1, place.size() - at - 2);
+}
+
+void print_lines(const std::string &kernel, const ptx_counter &counter) {
+    std::map<std::string, ptx_traffic> lines;
+    for (const auto &one : counter.instructions)
+        ptx_traffic_add(lines[source_of(*counter.kernel, *one.first)], one.second);
+    for (const auto &line : lines) {
+        printf("{\"kernel\":\"%s\",\"line\":\"%s\",\"issued\":%llu,", kernel.c_str(),
+               line.first.c_str(), (unsigned long long)line.second.issued);
+        print_traffic(line.second);
+        printf("}\n");
+    }
+}
+
+enum status count(const conformance_case &which, const char *kernel, bool with_lines,
+                  backend_device *device, struct status_text *text) {
     conformance_world world;
     std::map<std::string, ptx_counter> counters;
     enum status status = conformance_create(&ptx_backend_ops, device, &which, &world, text);
@@ -66,8 +92,11 @@ enum status count(const conformance_case &which, const char *kernel, backend_dev
     ptx_library_count(nullptr);
     if (status == STATUS_OK)
         status = conformance_check_outputs(&world, text);
-    for (const auto &one : counters)
+    for (const auto &one : counters) {
         print(one.first, one.second, which, world.lengths[0]);
+        if (with_lines)
+            print_lines(one.first, one.second);
+    }
     conformance_destroy(&world);
     return status;
 }
@@ -80,8 +109,9 @@ int main(int argc, char **argv) {
         if (format_get((enum format_id)i)->name == std::string(argv[1]))
             format = (enum format_id)i;
     if (format == FORMAT_COUNT) {
-        fprintf(stderr, "ptx_count FORMAT HEAD_DIM PAGE_TOKENS [KERNEL [QUERY_HEADS]], with "
-                        "KVGAUGE_PTX_FOLDER\n");
+        fprintf(stderr,
+                "ptx_count FORMAT HEAD_DIM PAGE_TOKENS [KERNEL [QUERY_HEADS [lines]]], with "
+                "KVGAUGE_PTX_FOLDER\n");
         return 2;
     }
     conformance_case which = {};
@@ -98,7 +128,7 @@ int main(int argc, char **argv) {
     const backend_options options = {};
     enum status status = ptx_backend_ops.open(&options, &device, &text);
     if (status == STATUS_OK)
-        status = count(which, argc > 4 ? argv[4] : "mma", device, &text);
+        status = count(which, argc > 4 ? argv[4] : "mma", argc > 6, device, &text);
     if (status != STATUS_OK)
         fprintf(stderr, "%s: %s\n", status_name(status), text.line);
     ptx_backend_ops.close(device);

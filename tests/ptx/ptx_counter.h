@@ -3,15 +3,26 @@
 #ifndef PTX_COUNTER_H
 #define PTX_COUNTER_H
 
+#include <map>
+
 #include "ptx_warp.h"
+
+/* Accesses to memory: of all instructions, or of one. */
+struct ptx_traffic {
+    uint64_t issued;
+    uint64_t bytes;   /* of global memory, asked for */
+    uint64_t sectors; /* of 32 bytes, that a warp's instruction touched; not across instructions */
+    uint64_t wavefronts, least_wavefronts; /* of ld, st and ldmatrix on shared memory */
+};
 
 struct ptx_counter {
     uint64_t issued[PTX_CLASSES];
-    uint64_t global_bytes; /* asked for */
-    uint64_t sectors;      /* of 32 bytes, that a warp's instruction touched; not across them */
-    uint64_t copy_bytes, copy_sectors;     /* cp.async's part of both */
-    uint64_t wavefronts, least_wavefronts; /* of ld, st and ldmatrix on shared memory */
+    ptx_traffic all, copies; /* copies: cp.async's part */
+    std::map<const ptx_instruction *, ptx_traffic> instructions;
+    const ptx_kernel *kernel;
 };
+
+void ptx_traffic_add(ptx_traffic &to, const ptx_traffic &from);
 
 /* One instruction's accesses by `lanes`, each of `bytes` bytes. */
 void ptx_count_global(const ptx_warp &warp, const ptx_instruction &in, const uint64_t *addresses,

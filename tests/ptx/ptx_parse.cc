@@ -36,7 +36,7 @@ struct kernel_parser {
     void instruction(std::string word, uint32_t start);
     void operands(ptx_instruction &in, const ptx_opcode &opcode, uint8_t type_bits);
     void operand(ptx_instruction &in, char letter, bool is_target, uint8_t type_bits);
-    void operand_or_vector(ptx_instruction &in, bool is_target, uint8_t type_bits);
+    void operand_or_vector(bool is_target, uint8_t type_bits);
     void address(ptx_instruction &in);
     ptx_operand value(uint8_t bits);
     void finish();
@@ -85,9 +85,8 @@ void kernel_parser::address(ptx_instruction &in) {
 }
 
 /* mov's: one register or number, or several that are as wide together. */
-void kernel_parser::operand_or_vector(ptx_instruction &in, bool is_target, uint8_t type_bits) {
+void kernel_parser::operand_or_vector(bool is_target, uint8_t type_bits) {
     std::vector<ptx_operand> &list = is_target ? targets : sources;
-    (void)in;
     if (!reader.take('{')) {
         list.push_back(value(type_bits));
         return;
@@ -120,7 +119,7 @@ void kernel_parser::operand(ptx_instruction &in, char letter, bool is_target, ui
             ptx_fail("a predicate among numbers");
         return;
     case 'V':
-        return operand_or_vector(in, is_target, type_bits);
+        return operand_or_vector(is_target, type_bits);
     case 'A':
         return address(in);
     case 'N':
@@ -338,7 +337,6 @@ std::unique_ptr<ptx_kernel> ptx_parse_kernel(const ptx_module &module,
                                              const ptx_entry_text &entry) {
     auto kernel = std::make_unique<ptx_kernel>();
     kernel->module = &module;
-    kernel->name = entry.name;
     kernel_parser(module, *kernel).parse(entry);
     return kernel;
 }

@@ -88,7 +88,6 @@ struct ptx_module;
 
 struct ptx_kernel {
     const ptx_module *module;
-    std::string name; /* as in the module: mangled */
     uint32_t parameter_bytes;
     uint32_t static_shared_bytes;
     std::vector<ptx_instruction> code;
@@ -106,7 +105,7 @@ inline uint32_t ptx_dynamic_shared_at(const ptx_kernel &kernel) {
 
 /* A kernel's part of the text; decoded when it is first asked for. */
 struct ptx_entry_text {
-    std::string name;
+    std::string name; /* mangled */
     uint32_t parameters_at, body_at, line;
 };
 

@@ -190,7 +190,6 @@ void ptx_run(const ptx_kernel &kernel, const ptx_grid &grid, const void *argumen
     block.kernel = &kernel;
     block.arguments = static_cast<const uint8_t *>(arguments);
     block.counter = counter;
-    block.threads = grid.threads;
     for (uint32_t i = 0; i < grid.blocks; i++) {
         block.number = grid.backwards ? grid.blocks - 1 - i : i;
         run_block(block, grid);

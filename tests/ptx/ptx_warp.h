@@ -26,7 +26,7 @@ struct ptx_block {
     const uint8_t *arguments;
     ptx_shared shared;
     ptx_counter *counter; /* or null */
-    uint32_t number, threads;
+    uint32_t number;
 };
 
 struct ptx_warp {
