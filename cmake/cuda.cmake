@@ -200,7 +200,7 @@ function(kvgauge_cuda_objects out includes)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.cu.o)
     # A codec's rounding rule is IEEE operation by operation: nothing may be fused there.
     set(exact "")
-    if(name MATCHES "^(append|expand)")
+    if(name MATCHES "^(append|attend_expand)")
       set(exact -fmad=false)
     endif()
     add_custom_command(

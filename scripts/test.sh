@@ -110,6 +110,7 @@ step_cuda() {
     fi
     step cuda-build cuda_build || return
     step cuda-ptxas scripts/ptxas_report.sh build-cuda
+    step cuda-pairs build-cuda/tests/cuda/test_attend_pairs_cuda
     step cuda-backend build-cuda/tests/cuda/test_cuda_backend
     step cuda-faults build-cuda/tests/cuda/test_cuda_faults
     if [ -e /proc/driver/nvidia/version ]; then

@@ -12,7 +12,8 @@
 typedef decode_of<PAIR_FORMAT(PAIR_K)>::type pair_k;
 typedef decode_of<PAIR_FORMAT(PAIR_V)>::type pair_v;
 
-template <uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_kernel pair_narrow() {
+/* static: every pair has its own, and a linker would take one file's for all. */
+template <uint32_t KD, uint32_t VD, uint32_t tiles> static struct attend_kernel pair_narrow() {
     typedef attend_mma_shape<pair_k, pair_v, KD, VD, tiles> S;
     struct attend_kernel kernel = {};
     kernel.entry = GPU_ENTRY(struct attend_arguments, attend_mma<pair_k, pair_v, KD, VD, tiles>);
@@ -28,7 +29,8 @@ template <uint32_t KD, uint32_t VD, uint32_t tiles> struct attend_kernel pair_na
     return kernel;
 }
 
-template <uint32_t KD, uint32_t VD, uint32_t tiles, bool latent> struct attend_kernel pair_wide() {
+template <uint32_t KD, uint32_t VD, uint32_t tiles, bool latent>
+static struct attend_kernel pair_wide() {
     typedef attend_wide_shape<pair_k, pair_v, KD, VD, tiles, latent> S;
     struct attend_kernel kernel = {};
     kernel.entry =
