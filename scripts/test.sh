@@ -100,7 +100,7 @@ step_tidy() { step tidy-build build tidy; }
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
         test_conformance_cuda test_conformance_faults_cuda record_vectors test_cuda_backend \
-        test_cuda_faults -- -k 0
+        test_cuda_faults test_attend_pairs_cuda -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
