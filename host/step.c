@@ -107,8 +107,10 @@ static uint32_t useful_workers(const struct step *step, const struct page_layout
         const uint64_t length = pool_lengths(step->pool)[s];
         tokens += window_tokens > 0 && length > window_tokens ? window_tokens : length;
     }
-    const uint64_t most = tokens * page->shape.kv_heads / STEP_LEAST_TOKENS;
-    return most < workers ? (uint32_t)(most > 0 ? most : 1) : workers;
+    const uint64_t rows = (uint64_t)pool_seqs(step->pool) * page->shape.kv_heads;
+    uint64_t most = tokens * page->shape.kv_heads / STEP_LEAST_TOKENS;
+    most = most > rows ? most : rows; /* a row each makes no partial results */
+    return most < workers ? (uint32_t)most : workers;
 }
 
 static enum status create_group(struct step *step, uint32_t index, uint64_t seed,

@@ -5,40 +5,87 @@
 
 #include "attend_finish.cuh"
 
-enum { COMBINE_THREADS = 128 };
+enum : uint32_t {
+    COMBINE_THREADS = 128,
+    COMBINE_WARPS = COMBINE_THREADS / GPU_WARP_LANES,
+    COMBINE_SEGMENTS = 1024, /* whose factors are kept at a time */
+    COMBINE_VALUES = 4,      /* a thread's, at a time */
+    COMBINE_SHARED_BYTES = (COMBINE_SEGMENTS + COMBINE_WARPS) * 4,
+};
 static const uint64_t COMBINE_MOST_BLOCKS = 1u << 20;
 
-GPU_DEVICE void combine_head(const struct attend_arguments &a, uint32_t row, uint32_t head) {
+/* The largest (or the sum) of all threads' numbers, in every thread. */
+template <bool of_largest> GPU_DEVICE float combine_all(float mine, float *of_warps) {
+    for (uint32_t bits = 1; bits < GPU_WARP_LANES; bits *= 2) {
+        const float other = gpu_shuffle_xor(mine, bits);
+        mine = of_largest ? fmaxf(mine, other) : mine + other;
+    }
+    gpu_sync_block(); /* what was there before has been read */
+    if (gpu_thread() % GPU_WARP_LANES == 0)
+        of_warps[gpu_thread() / GPU_WARP_LANES] = mine;
+    gpu_sync_block();
+    float all = of_warps[0];
+    for (uint32_t w = 1; w < COMBINE_WARPS; w++)
+        all = of_largest ? fmaxf(all, of_warps[w]) : all + of_warps[w];
+    return all;
+}
+
+/* What segment s counts for. */
+GPU_DEVICE float combine_factor(const struct attend_arguments &a, uint32_t s, uint32_t head,
+                                float largest) {
+    const float own = attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_LARGEST];
+    return own == largest ? 1.0f : ptx_exp2(own - largest); /* -inf less -inf is no number */
+}
+
+/* A thread per segment first, then a thread per value: nothing is looked up one after the other. */
+GPU_DEVICE void combine_head(const struct attend_arguments &a, uint32_t row, uint32_t head,
+                             float *factors, float *of_warps) {
     const uint32_t first = a.dev_row_first[row], end = a.dev_row_first[row + 1];
     if (end - first == 1)
         return; /* the attend kernel has written it */
+    float largest = -INFINITY, sum = 0.0f;
+    for (uint32_t s = first + gpu_thread(); s < end; s += COMBINE_THREADS)
+        largest = fmaxf(largest, attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_LARGEST]);
+    largest = combine_all<true>(largest, of_warps);
+    for (uint32_t s = first + gpu_thread(); s < end; s += COMBINE_THREADS)
+        sum += attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_SUM] *
+               combine_factor(a, s, head, largest);
+    sum = combine_all<false>(sum, of_warps);
     const uint32_t query_head = row % a.kv_heads * a.group_heads + head;
+    const float last_factor = attend_final_factor(a, query_head, largest, sum);
     float *to =
         a.dev_outputs + ((uint64_t)(row / a.kv_heads) * a.query_heads + query_head) * a.v_dim;
-    float largest = -INFINITY, sum = 0.0f;
-    for (uint32_t s = first; s < end; s++)
-        largest = fmaxf(largest, attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_LARGEST]);
-    for (uint32_t s = first; s < end; s++) {
-        const float *numbers = attend_partial_numbers(a, s, head);
-        const float own = numbers[ATTEND_PARTIAL_LARGEST];
-        sum += numbers[ATTEND_PARTIAL_SUM] * (own == largest ? 1.0f : ptx_exp2(own - largest));
-    }
-    const float factor = attend_final_factor(a, query_head, largest, sum);
-    for (uint32_t value = gpu_thread(); value < a.v_dim; value += gpu_threads()) {
-        float output = 0.0f;
-        for (uint32_t s = first; s < end; s++) {
-            const float own = attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_LARGEST];
-            output += attend_partial_output(a, s, head)[value] *
-                      (own == largest ? 1.0f : ptx_exp2(own - largest));
+    for (uint32_t base = 0; base < a.v_dim; base += COMBINE_VALUES * COMBINE_THREADS) {
+        const uint32_t value = base + gpu_thread();
+        float outputs[COMBINE_VALUES] = {};
+        for (uint32_t at = first; at < end; at += COMBINE_SEGMENTS) {
+            const uint32_t count = end - at < COMBINE_SEGMENTS ? end - at : COMBINE_SEGMENTS;
+            gpu_sync_block();
+            for (uint32_t s = gpu_thread(); s < count; s += COMBINE_THREADS)
+                factors[s] = combine_factor(a, at + s, head, largest);
+            gpu_sync_block();
+            for (uint32_t s = 0; s < count; s++) {
+                const float *from = attend_partial_output(a, at + s, head);
+                GPU_UNROLL
+                for (uint32_t i = 0; i < COMBINE_VALUES; i++)
+                    if (value + i * COMBINE_THREADS < a.v_dim)
+                        outputs[i] += from[value + i * COMBINE_THREADS] * factors[s];
+            }
         }
-        to[value] = output * factor;
+        GPU_UNROLL
+        for (uint32_t i = 0; i < COMBINE_VALUES; i++)
+            if (value + i * COMBINE_THREADS < a.v_dim)
+                to[value + i * COMBINE_THREADS] = outputs[i] * last_factor;
     }
 }
 
 GPU_KERNEL(COMBINE_THREADS, 4) attend_combine(const struct attend_arguments a) {
+    GPU_SHARED(shared);
+    float *factors = reinterpret_cast<float *>(shared), *of_warps = factors + COMBINE_SEGMENTS;
     const uint64_t count = (uint64_t)a.row_count * a.group_heads;
     for (uint64_t i = gpu_block(); i < count; i += gpu_blocks())
-        combine_head(a, (uint32_t)(i / a.group_heads), (uint32_t)(i % a.group_heads));
+        combine_head(a, (uint32_t)(i / a.group_heads), (uint32_t)(i % a.group_heads), factors,
+                     of_warps);
 }
 
 extern "C" enum status gpu_attend_combine(const struct gpu_machine *machine,
@@ -50,7 +97,7 @@ extern "C" enum status gpu_attend_combine(const struct gpu_machine *machine,
         GPU_ENTRY(struct attend_arguments, attend_combine),
         (uint32_t)(count < COMBINE_MOST_BLOCKS ? count : COMBINE_MOST_BLOCKS),
         COMBINE_THREADS,
-        0,
+        COMBINE_SHARED_BYTES,
         arguments,
         sizeof *arguments,
     };

@@ -93,9 +93,8 @@ GPU_DEVICE void attend_store(const struct attend_arguments &a,
                              bool whole, uint32_t head, uint32_t value, float output, float largest,
                              float sum) {
     if (whole) {
-        const uint64_t row = attend_output_row(a, segment, head);
-        const uint32_t query_head = (uint32_t)(row % a.query_heads);
-        a.dev_outputs[row * a.v_dim + value] =
+        const uint32_t query_head = segment.kv_head * a.group_heads + head;
+        a.dev_outputs[attend_output_row(a, segment, head) * a.v_dim + value] =
             output * attend_final_factor(a, query_head, largest, sum);
         return;
     }

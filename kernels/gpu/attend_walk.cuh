@@ -27,7 +27,8 @@ GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
     walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
     walk.last = walk.end - 1;
     walk.ahead = gpu_keep(walk.linear ? 0 : tile_token_of(gpu_thread() % GPU_WARP_LANES));
-    walk.start = walk.linear ? walk.begin / TILE_TOKENS * TILE_TOKENS : walk.begin;
+    walk.start =
+        walk.linear && walk.end > walk.begin ? walk.begin / TILE_TOKENS * TILE_TOKENS : walk.begin;
     return walk;
 }
 
@@ -63,13 +64,26 @@ template <class F, uint32_t dim, uint32_t heads>
 GPU_DEVICE void attend_stage_queries(const struct attend_arguments &a,
                                      const struct backend_segment &segment, uint32_t first_head,
                                      uint32_t rows, uint32_t row_bytes) {
+    /* as many loads on their way as a thread has trips, up to this: they are all waited for once */
+    constexpr uint32_t together = 8, pairs = heads * (dim / 2);
     const float *from = a.dev_queries + attend_output_row(a, segment, first_head) * dim;
-    const uint32_t real = a.group_heads - first_head;
-    for (uint32_t i = gpu_thread(); i < heads * (dim / 2); i += gpu_threads()) {
-        const uint32_t head = i / (dim / 2), pair = i % (dim / 2);
-        const float *at = from + head * dim + 2 * pair;
-        const uint32_t packed = head < real ? unit_pack<F>(at[0], at[1]) : 0u;
-        ptx_store_shared_u32(rows + head * row_bytes + pair * 4, packed);
+    const uint32_t real = (a.group_heads - first_head) * (dim / 2);
+    for (uint32_t first = gpu_thread(); first < pairs; first += together * gpu_threads()) {
+        float low[together], high[together];
+        GPU_UNROLL
+        for (uint32_t i = 0; i < together; i++) {
+            const uint32_t pair = first + i * gpu_threads();
+            const bool wanted = pair < pairs && pair < real;
+            low[i] = wanted ? from[2 * pair] : 0.0f;
+            high[i] = wanted ? from[2 * pair + 1] : 0.0f;
+        }
+        GPU_UNROLL
+        for (uint32_t i = 0; i < together; i++) {
+            const uint32_t pair = first + i * gpu_threads();
+            if (pair < pairs)
+                ptx_store_shared_u32(rows + pair / (dim / 2) * row_bytes + pair % (dim / 2) * 4,
+                                     unit_pack<F>(low[i], high[i]));
+        }
     }
 }
 

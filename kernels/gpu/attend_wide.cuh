@@ -295,7 +295,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     }
     ptx_cp_async_wait<0>();
     gpu_sync_block();
-    float *outputs = reinterpret_cast<float *>(shared + S::RING_AT);
+    float *outputs = reinterpret_cast<float *>(shared);
     state.leave(outputs, score_scale, lane);
     gpu_sync_block();
     attend_wide_store<S, V, VD>(a, segment, segment_number, first_head, outputs);

@@ -35,8 +35,11 @@ struct attend_wide_shape {
     static constexpr uint32_t OUTPUT_ROW = VD + 4;            /* fp32, when all is done */
     static constexpr uint32_t OUTPUT_BYTES = HEADS * (OUTPUT_ROW + ATTEND_PARTIAL_NUMBERS) * 4;
     static constexpr uint32_t STAGING_BYTES = HEADS * QUERY_ROW_BYTES;
+    /* of the ring's place: queries while they are staged, and what outputs need past the place of
+     * query fragments and exchange, which are done with by then */
+    static constexpr uint32_t OUTPUT_PAST = OUTPUT_BYTES > RING_AT ? OUTPUT_BYTES - RING_AT : 0;
     static constexpr uint32_t AROUND_BYTES =
-        OUTPUT_BYTES > STAGING_BYTES ? OUTPUT_BYTES : STAGING_BYTES;
+        OUTPUT_PAST > STAGING_BYTES ? OUTPUT_PAST : STAGING_BYTES;
     /* Threads that copy one token. */
     static constexpr uint32_t COPIERS = ATTEND_WIDE_THREADS / STAGE_TOKENS;
 };

@@ -187,8 +187,13 @@ enum status gpu_attend_check(const struct gpu_machine *machine, const char *kern
         return STATUS_OK;
     }
     struct page_layout attended;
-    const enum status status = attended_page(kernel, page, &attended, text);
+    enum status status = attended_page(kernel, page, &attended, text);
     struct choice choice;
+    if (status == STATUS_OK && attended.stride_bytes > UINT32_MAX)
+        status = status_set(text, STATUS_REFUSED,
+                            "pages of %llu bytes in 16 bits: the kernels count bytes within a page "
+                            "in 32",
+                            (unsigned long long)attended.stride_bytes);
     if (status != STATUS_OK ||
         choose(machine, &attended.shape, query_heads / shape->kv_heads, &choice))
         return status;
