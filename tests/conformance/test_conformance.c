@@ -1,6 +1,9 @@
 /* Every backend that opens, every kernel it lists: formats x head dims and pairs of formats
  * exhaustively, everything else by pairwise covering. KVGAUGE_CONFORMANCE_CASES is how many cases
- * of the covering each kernel gets; at least one whole covering runs whatever it says. */
+ * of the covering each kernel gets; at least one whole covering runs whatever it says.
+ * KVGAUGE_CONFORMANCE_EVERY=n, for builds a hundred times slower than others: of each list the
+ * first kernel takes the cases 0, n, 2n, the next one 1, n + 1 and so on, so that with no more than
+ * n kernels no case runs twice. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,6 +25,9 @@ enum { MAX_ROWS = 1000, MAX_REASONS = 100 };
 #ifndef CONFORMANCE_CASES
 #define CONFORMANCE_CASES 1500
 #endif
+#ifndef CONFORMANCE_EVERY
+#define CONFORMANCE_EVERY 1
+#endif
 
 static const struct geometry {
     uint32_t k_dim, v_dim;
@@ -42,9 +48,16 @@ static const struct window {
 } windows[] = {{0, false}, {1, true}, {7, true}, {128, true}, {1, false}, {7, false}, {128, false}};
 enum { LARGEST_GQA_GROUP = 16 };
 
+static size_t number_told(const char *variable, size_t otherwise) {
+    const char *told = getenv(variable);
+    return told != NULL ? (size_t)strtoul(told, NULL, 10) : otherwise;
+}
+
 /* What became of the cases of one kernel. */
 struct tally {
     unsigned run, wrong, refused, not_storable;
+    size_t number,
+        every; /* of the case that comes next; a case is left out unless this is 0 mod that */
     struct {
         struct status_text why;
         unsigned count;
@@ -65,6 +78,8 @@ static void run_case(const struct conformance_device *on, const char *kernel,
                      const struct conformance_case *which, struct tally *tally) {
     char words[256];
     struct status_text text = {{0}};
+    if (tally->number++ % tally->every != 0)
+        return;
     if (!format_fits(which->k_format, which->k_dim) ||
         !format_fits(which->v_format, which->v_dim)) {
         struct conformance_world world;
@@ -107,7 +122,10 @@ static void for_each_kernel(const char *what,
     for (size_t b = 0; b < conformance_devices_count; b++) {
         const struct conformance_device *on = &conformance_devices[b];
         for (const char *const *kernel = on->ops->kernels; *kernel != NULL; kernel++) {
-            struct tally tally = {0};
+            const size_t every = number_told("KVGAUGE_CONFORMANCE_EVERY", CONFORMANCE_EVERY);
+            assert_true(every > 0);
+            const size_t turn = (size_t)(kernel - on->ops->kernels) % every;
+            struct tally tally = {.number = every - turn, .every = every};
             cases(on, *kernel, &tally);
             conclude(what, on, *kernel, &tally);
         }
@@ -243,17 +261,12 @@ static struct conformance_case case_of(const uint32_t *v) {
                                      .workers = workers[v[AXIS_WORKERS]]};
 }
 
-static size_t cases_wanted(void) {
-    const char *told = getenv("KVGAUGE_CONFORMANCE_CASES");
-    return told != NULL ? (size_t)strtoul(told, NULL, 10) : CONFORMANCE_CASES;
-}
-
 /* Coverings of different seeds, one after the other, the first of them whole. */
 static void run_pairwise(const struct conformance_device *on, const char *kernel,
                          struct tally *tally) {
     uint32_t *rows = malloc(MAX_ROWS * AXIS_COUNT * sizeof *rows);
     assert_non_null(rows);
-    const size_t wanted = cases_wanted();
+    const size_t wanted = number_told("KVGAUGE_CONFORMANCE_CASES", CONFORMANCE_CASES);
     size_t done = 0;
     for (uint64_t seed = 2026; done < wanted || seed == 2026; seed++) {
         const size_t count = pairwise_generate(&axes, seed, rows, MAX_ROWS);
