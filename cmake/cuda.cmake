@@ -5,9 +5,9 @@
 #   KVGAUGE_CUDA=AUTO     with nvcc and a GPU here: built, for the GPUs here; otherwise said, and not
 #   KVGAUGE_CUDA=ON       built, for KVGAUGE_CUDA_TARGETS; what is missing is an error
 #   KVGAUGE_CUDA_TARGETS  80 86 ... 90a 100f (machine code), 90-ptx, or native; empty: see below
-#   KVGAUGE_CUDA_SMALL    head dim 128 alone: seconds instead of minutes, for checks of the build
+#   KVGAUGE_CUDA_SMALL    head dim 128 and one latent, same formats alone: for checks of the build
 set(KVGAUGE_CUDA_TARGETS "" CACHE STRING "GPUs to build for: a list, native, or empty")
-option(KVGAUGE_CUDA_SMALL "Build the attention kernels for head dim 128 alone" OFF)
+option(KVGAUGE_CUDA_SMALL "Build the attention kernels for head dim 128 and one latent alone" OFF)
 set(KVGAUGE_HAS_CUDA OFF)
 
 # With AUTO a build goes on without CUDA, with a warning; with ON it ends here.
@@ -191,7 +191,7 @@ function(kvgauge_cuda_objects out includes)
     list(APPEND options --compress-mode=size)
   endif()
   if(KVGAUGE_CUDA_SMALL)
-    list(APPEND options -DGPU_ONLY_128=1)
+    list(APPEND options -DGPU_SMALL=1)
   endif()
   list(TRANSFORM includes PREPEND -I)
   set(objects "")

@@ -1,5 +1,6 @@
 /* All mma kernels of one pair of formats: PAIR_K, PAIR_V and PAIR_DIMS_ALL or PAIR_DIMS_MIXED come
- * from a generated file (pairs.cmake). With GPU_ONLY_128 head dim 128 alone. */
+ * from a generated file (pairs.cmake). With GPU_SMALL head dim 128 and one latent: one kernel of each
+ * shape, for builds that show that all is well, not for use. */
 #include "attend_kernel.h"
 #include "attend_mma.cuh"
 #include "attend_wide.cuh"
@@ -51,7 +52,11 @@ extern const struct attend_kernel PAIR_TABLE(PAIR_K, PAIR_V)[];
 const struct attend_kernel PAIR_TABLE(PAIR_K, PAIR_V)[] = {
     pair_narrow<128, 128, 1>(),
     pair_narrow<128, 128, 2>(),
-#ifndef GPU_ONLY_128
+#ifdef GPU_SMALL
+#ifdef PAIR_DIMS_ALL
+    pair_wide<320, 256, 1, true>(),
+#endif
+#else
     pair_narrow<256, 256, 1>(),
     pair_wide<256, 256, 2, false>(),
 #ifdef PAIR_DIMS_ALL

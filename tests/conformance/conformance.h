@@ -40,6 +40,7 @@ struct conformance_case {
     bool share_prefix;      /* all sequences start with the same pages; not with a ring */
     bool sinks;
     bool scale_amax; /* fp8's tensor scale from amax */
+    bool far;        /* page ids so large that pages lie past 2^32 bytes (and only those exist) */
     enum options_data data;
     uint32_t tile_tokens;
     uint32_t workers;
@@ -56,7 +57,8 @@ struct conformance_world {
     struct pool_pages pages;
     struct generate_bank bank;
     struct backend_memory page_memory, table_memory, bank_memory, argument_memory;
-    uint8_t *expected; /* every byte of page_memory, guard included */
+    uint32_t first_page; /* device's id of the page that `pages` calls 0 */
+    uint8_t *expected;   /* every byte of page_memory, guard included */
     uint64_t expected_bytes;
     struct format_replaced replaced;          /* what append reported */
     struct format_replaced expected_replaced; /* what the codecs said */

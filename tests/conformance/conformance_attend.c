@@ -90,6 +90,10 @@ static enum status prepare(struct conformance_world *world, const struct plan *p
     const uint64_t workspace_bytes =
         ops->attend_workspace_bytes(world->device, work->kernel, &world->cache.page, heads,
                                     plan->segment_count, world->cache.page_count);
+    if (which->far && workspace_bytes >= (uint64_t)1 << 32)
+        return status_set(text, STATUS_REFUSED,
+                          "%s works on a copy of all pages, and far ones are mostly none",
+                          work->kernel);
     enum status status = upload_plan(world, plan, &memory->plan, &work->plan, text);
     if (status == STATUS_OK)
         status = upload(world, world->queries,

@@ -8,22 +8,23 @@
 #include "backend_check.h"
 
 enum { GUARD_BYTE = 0x5A, PADDING_BYTE = 0xA5, SPARE_PAGES = 3 };
+static const uint64_t far_bytes = (uint64_t)5 << 30;
 /* Odd, and smaller than most lengths: rows wrap at places that are no page's edge. */
 enum { BANK_ROWS = 61, ROW_OFFSET = 45, SEED = 20 };
 
 void conformance_describe(const struct conformance_case *which, char *out, uint32_t out_bytes) {
     static const char *const lengths[] = {"empty",    "1 token", "page - 1", "page",
                                           "page + 1", "ragged",  "long"};
-    (void)snprintf(out, out_bytes,
-                   "%s/%s %ux%u/%u%s group %u page %u lengths %s window %llu%s%s%s%s data %d tile "
-                   "%u workers %u",
-                   format_get(which->k_format)->name, format_get(which->v_format)->name,
-                   which->kv_heads, which->k_dim, which->v_dim, which->v_in_k ? " in K" : "",
-                   which->group_size, which->page_tokens, lengths[which->lengths],
-                   (unsigned long long)which->window_tokens, which->ring ? " ring" : "",
-                   which->share_prefix ? " shared" : "", which->sinks ? " sinks" : "",
-                   which->scale_amax ? " amax" : "", (int)which->data, which->tile_tokens,
-                   which->workers);
+    (void)snprintf(
+        out, out_bytes,
+        "%s/%s %ux%u/%u%s group %u page %u lengths %s window %llu%s%s%s%s%s data %d tile "
+        "%u workers %u",
+        format_get(which->k_format)->name, format_get(which->v_format)->name, which->kv_heads,
+        which->k_dim, which->v_dim, which->v_in_k ? " in K" : "", which->group_size,
+        which->page_tokens, lengths[which->lengths], (unsigned long long)which->window_tokens,
+        which->ring ? " ring" : "", which->share_prefix ? " shared" : "",
+        which->sinks ? " sinks" : "", which->scale_amax ? " amax" : "", which->far ? " far" : "",
+        (int)which->data, which->tile_tokens, which->workers);
 }
 
 static void set_lengths(struct conformance_world *world) {
@@ -99,10 +100,13 @@ static enum status create_pages(struct conformance_world *world, struct status_t
     if (status == STATUS_OK)
         status = world->ops->memory_allocate(world->device, world->seqs * columns * sizeof(int32_t),
                                              "page table", &world->table_memory, text);
-    world->cache.dev_pages = world->page_memory.dev_address;
+    /* The pages before the first one are address space that nobody may touch, not memory. */
+    world->first_page = which->far ? (uint32_t)(far_bytes / page->stride_bytes) + 1 : 0;
+    world->cache.dev_pages = (void *)((uintptr_t)world->page_memory.dev_address -
+                                      world->first_page * page->stride_bytes);
     world->cache.dev_page_table = world->table_memory.dev_address;
     world->cache.page_table_columns = (uint32_t)columns;
-    world->cache.page_count = world->pages.page_count;
+    world->cache.page_count = world->first_page + world->pages.page_count;
     return status;
 }
 
@@ -196,14 +200,28 @@ static void expect_token(struct conformance_world *world, uint32_t seq, uint64_t
     }
 }
 
+/* The page table as the device sees it. */
+static enum status write_table(struct conformance_world *world, struct status_text *text) {
+    const uint64_t count = (uint64_t)world->seqs * world->pages.columns;
+    int32_t *ids = malloc(count * sizeof *ids);
+    if (ids == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no memory for a page table");
+    for (uint64_t i = 0; i < count; i++) {
+        const int32_t id = world->pages.table[i];
+        ids[i] = id < 0 ? id : id + (int32_t)world->first_page;
+    }
+    const enum status status = world->ops->memory_write(
+        world->device, world->table_memory.dev_address, ids, count * sizeof *ids, text);
+    free(ids);
+    return status;
+}
+
 /* arguments: [3][seqs] first tokens, counts, first rows. */
 static enum status append(struct conformance_world *world, uint64_t *arguments,
                           struct status_text *text) {
     const struct backend_ops *ops = world->ops;
     const uint32_t seqs = world->seqs;
-    enum status status =
-        ops->memory_write(world->device, world->table_memory.dev_address, world->pages.table,
-                          (uint64_t)seqs * world->pages.columns * sizeof(int32_t), text);
+    enum status status = write_table(world, text);
     if (status == STATUS_OK)
         status = ops->memory_write(world->device, world->argument_memory.dev_address, arguments,
                                    3 * (uint64_t)seqs * sizeof(uint64_t), text);

@@ -9,12 +9,8 @@
 #include <map>
 #include <string>
 
-extern "C" {
-#include "conformance.h"
-}
 #include "ptx_backend.h"
-#include "ptx_counter.h"
-#include "ptx_library.h"
+#include "ptx_measure.h"
 #include "ptx_parse.h"
 
 namespace {
@@ -81,23 +77,14 @@ void print_lines(const std::string &kernel, const ptx_counter &counter) {
 
 enum status count(const conformance_case &which, const char *kernel, bool with_lines,
                   backend_device *device, struct status_text *text) {
-    conformance_world world;
     std::map<std::string, ptx_counter> counters;
-    enum status status = conformance_create(&ptx_backend_ops, device, &which, &world, text);
-    if (status == STATUS_OK)
-        status = conformance_fill(&world, text);
-    ptx_library_count(&counters);
-    if (status == STATUS_OK)
-        status = conformance_attend(&world, kernel, text);
-    ptx_library_count(nullptr);
-    if (status == STATUS_OK)
-        status = conformance_check_outputs(&world, text);
+    uint64_t tokens = 0;
+    const enum status status = ptx_measure(which, kernel, device, counters, tokens, text);
     for (const auto &one : counters) {
-        print(one.first, one.second, which, world.lengths[0]);
+        print(one.first, one.second, which, tokens);
         if (with_lines)
             print_lines(one.first, one.second);
     }
-    conformance_destroy(&world);
     return status;
 }
 

@@ -146,6 +146,8 @@ def worse(budget, table):
     """Lines that say where a kernel is worse than its budget; higher is worse but for `least`."""
     lines = []
     for arch, formats in budget["most"].items():
+        if arch not in table:
+            continue  # not among --archs
         for name, limits in formats.items():
             row = table.get(arch, {}).get(name)
             if row is None:
