@@ -123,21 +123,24 @@ template <uint32_t row_bytes> GPU_DEVICE uint32_t tile_rows_place(uint32_t lane)
                     ((lane % chunks) ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
 }
 
-/* `from`: the first token's row plus 16 bytes for each lane before this one. */
+/* To the rows that lie `at` bytes after `tile`, which starts on 128 bytes: the swizzle of a turn is
+ * combined with the address itself. `from`: the first token's row plus 16 bytes for each lane
+ * before this one. */
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_rows_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
-                                      uint32_t lane) {
+GPU_DEVICE void tile_copy_rows_linear(uint32_t tile, uint32_t at, const uint8_t *from,
+                                      uint32_t place, uint32_t lane) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
     GPU_UNROLL
     for (uint32_t i = 0; i < chunks / 2; i++) {
         if (GPU_WARP_LANES % chunks == 0) {
             const uint32_t row = tile_row_of(i * (GPU_WARP_LANES / chunks));
-            const uint32_t swizzled = place ^ (tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES);
-            ptx_cp_async_16(shared_to + swizzled + row * row_bytes, from + i * 512, true);
+            const uint32_t swizzle = tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES;
+            ptx_cp_async_16(((tile + place) ^ swizzle) + (at + row * row_bytes), from + i * 512,
+                            true);
         } else {
             const uint32_t index = lane + GPU_WARP_LANES * i;
             const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
-            ptx_cp_async_16(shared_to + row * row_bytes +
+            ptx_cp_async_16(tile + at + row * row_bytes +
                                 (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
                             from + i * 512, true);
         }
@@ -152,8 +155,8 @@ GPU_DEVICE uint32_t tile_scales_place(uint32_t lane) {
 }
 
 template <uint32_t row_bytes, uint32_t unit_bytes>
-GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
-                                        uint32_t lane) {
+GPU_DEVICE void tile_copy_scales_linear(uint32_t tile, uint32_t at, const uint8_t *from,
+                                        uint32_t place, uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
     GPU_UNROLL
     for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
@@ -163,7 +166,7 @@ GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from,
                 ? place + tile_row_of(i * (GPU_WARP_LANES / words)) * unit_bytes
                 : (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes;
         if (words * TILE_TOKENS % 32 == 0 || index < words * TILE_TOKENS)
-            tile_copy<unit_bytes>(shared_to + to, from + i * 32 * unit_bytes, true);
+            tile_copy<unit_bytes>(tile + to + at, from + i * 32 * unit_bytes, true);
     }
 }
 
