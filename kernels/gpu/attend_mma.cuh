@@ -336,8 +336,8 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
             gpu_sync_warp();
         }
         state.attend(walk, position, reading, score_scale, lane);
+        writing = reading; /* read by the next trip's wait, and the oldest stage */
         reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
-        writing = writing + S::STAGE_BYTES == ring_end ? ring : writing + S::STAGE_BYTES;
     }
     ptx_cp_async_wait<0>();
     gpu_sync_block(); /* the rings become the place of the merge */
