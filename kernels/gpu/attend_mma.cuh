@@ -37,6 +37,9 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
     static constexpr bool LARGE = KD > 192 ||
                                   (KD > 64 && (tiles > 1 || (K::BITS == 16 && V::BITS == 16)));
     static constexpr bool MIDDLE = KD > 128 || tiles > 1 || (KD > 64 && BLOCK_SCALES);
+    /* An instruction's own offset is twelve bits with a sign: an address in the middle of 4 KiB
+     * serves twice as many turns of a copy as one at their start. */
+    static constexpr uint32_t MIDDLE_BYTES = parts::K_ROW > 128 || parts::V_ROW > 128 ? 2048 : 0;
     static constexpr uint32_t BLOCKS = LARGE ? 2 : MIDDLE ? 3 : 4;
     static_assert(QUERY_BYTES % 128 == 0 && TILE_BYTES % 128 == 0, "tiles start on 128 bytes");
 };
@@ -44,12 +47,13 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
 /* Where a lane's copies go, computed once. */
 template <class S> struct attend_mma_places {
     typedef typename S::parts P;
-    uint32_t lane, lane_bytes; /* 16 for each lane before this one */
+    uint32_t lane;
+    uint32_t from; /* bytes to the lane's first chunk, and MIDDLE_BYTES further */
     uint32_t k_values, v_values, k_scales, v_scales;
 
     GPU_DEVICE void make(uint32_t own_lane) {
         lane = own_lane;
-        lane_bytes = gpu_keep(own_lane * TILE_CHUNK_BYTES);
+        from = gpu_keep(own_lane * TILE_CHUNK_BYTES + S::MIDDLE_BYTES);
         k_values = tile_rows_place<P::K_ROW>(lane);
         v_values = P::V_ROW == P::K_ROW ? k_values : tile_rows_place<P::V_ROW>(lane);
         if constexpr (P::K_SCALES_ROW > 0)
@@ -73,22 +77,24 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
     if (!P::RAW && walk.linear && inside) {
         const uint8_t *page = tile_page(source, ahead.page);
         const uint32_t slot = ahead.slot;
-        tile_copy_rows_linear<P::K_ROW>(stage, at, page + (slot * P::K_ROW + places.lane_bytes),
+        tile_copy_rows_linear<P::K_ROW>(stage, at,
+                                        page + (slot * P::K_ROW + places.from) - S::MIDDLE_BYTES,
                                         places.k_values, lane);
-        tile_copy_rows_linear<P::V_ROW>(
-            stage, at + P::V_AT, page + (slot * P::V_ROW + places.lane_bytes + source.v_values),
-            places.v_values, lane);
+        tile_copy_rows_linear<P::V_ROW>(stage, at + P::V_AT,
+                                        page + (slot * P::V_ROW + places.from + source.v_values) -
+                                            S::MIDDLE_BYTES,
+                                        places.v_values, lane);
         if constexpr (P::K_SCALES_ROW > 0)
             tile_copy_scales_linear<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
                 stage, at + P::K_SCALES_AT,
-                page + (slot * P::K_SCALES_ROW + places.lane_bytes / 16 * P::K_SCALE_BYTES +
-                        source.k_scales),
+                page + (slot * P::K_SCALES_ROW +
+                        (places.from - S::MIDDLE_BYTES) / 16 * P::K_SCALE_BYTES + source.k_scales),
                 places.k_scales, lane);
         if constexpr (P::V_SCALES_ROW > 0)
             tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
                 stage, at + P::V_SCALES_AT,
-                page + (slot * P::V_SCALES_ROW + places.lane_bytes / 16 * P::V_SCALE_BYTES +
-                        source.v_scales),
+                page + (slot * P::V_SCALES_ROW +
+                        (places.from - S::MIDDLE_BYTES) / 16 * P::V_SCALE_BYTES + source.v_scales),
                 places.v_scales, lane);
         return;
     }
@@ -300,8 +306,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
                 attend_mma_copy<S>(walk, ahead[s], asked + s * TILE_TOKENS, stage,
                                    s * S::TILE_BYTES, places);
             asked += step;
-            if (asked < walk.end)
-                look(asked);
+            look(asked); /* past the end: the last token's page, once per warp */
         }
         ptx_cp_async_commit();
     };
