@@ -161,13 +161,23 @@ struct decode_e2m1_bf16 {
     static constexpr bool BF16 = true;
     static constexpr float UNDO = 1.0f;
     static constexpr uint32_t RAW_BLOCK_BYTES = 0;
+    /* Of both halves the nibble in bits 3 to 0, or 7 to 4. One product puts its sign into bit 15 and
+     * its other bits into 8 to 6, where they are a bf16 2^126 times too small: a multiplication
+     * where two shifts would take turns with all other logic. */
+    GPU_DEVICE static uint32_t low_nibbles(uint32_t word) {
+        const uint32_t both = (word & 0x000F000Fu) * ((1u << 12) + (1u << 6));
+        return ptx_mul_bf16x2(both & 0x81C081C0u, 0x7E807E80u);
+    }
+    GPU_DEVICE static uint32_t high_nibbles(uint32_t word) {
+        const uint32_t both = (word & 0x00F000F0u) * ((1u << 8) + (1u << 2));
+        return ptx_mul_bf16x2(both & 0x81C081C0u, 0x7E807E80u);
+    }
     GPU_DEVICE static void pairs(uint32_t (&out)[4], uint32_t word) {
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t low = word >> (4 * i);
-            /* subnormals of bf16, times 2^126 */
-            out[i] = ptx_mul_bf16x2(((low << 12) & 0x80008000u) | ((low << 6) & 0x01C001C0u),
-                                    0x7E807E80u);
-        }
+        const uint32_t odd = word >> 8;
+        out[0] = low_nibbles(word);
+        out[1] = high_nibbles(word);
+        out[2] = low_nibbles(odd);
+        out[3] = high_nibbles(odd);
     }
     GPU_DEVICE static uint32_t pair_value(uint32_t pair, uint32_t half) {
         return pair + 4 * half;
