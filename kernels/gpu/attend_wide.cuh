@@ -310,8 +310,8 @@ attend_wide(const struct attend_arguments a) {
     const uint32_t worker = gpu_block() / a.head_chunks, chunk = gpu_block() % a.head_chunks;
     const uint32_t end = a.dev_worker_first[worker + 1];
     for (uint32_t segment = a.dev_worker_first[worker]; segment < end; segment++)
-        attend_wide_segment<K, V, KD, VD, tiles, latent>(a, segment, chunk * tiles * UNIT_HEADS,
-                                                         shared);
+        attend_wide_segment<typename decode_for_scores<K>::type, V, KD, VD, tiles, latent>(
+            a, segment, chunk * tiles * UNIT_HEADS, shared);
 }
 
 #endif
