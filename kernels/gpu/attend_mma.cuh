@@ -58,7 +58,8 @@ template <class S> struct attend_mma_places {
         v_values = P::V_ROW == P::K_ROW ? k_values : tile_rows_place<P::V_ROW>(lane);
         if constexpr (P::K_SCALES_ROW > 0)
             k_scales = tile_scales_place<P::K_SCALES_ROW, P::K_SCALE_BYTES>(lane);
-        if constexpr (P::V_SCALES_ROW > 0 && P::V_SCALES_ROW == P::K_SCALES_ROW)
+        if constexpr (P::V_SCALES_ROW > 0 && P::V_SCALES_ROW == P::K_SCALES_ROW &&
+                      P::V_SCALE_BYTES == P::K_SCALE_BYTES)
             v_scales = k_scales;
         else if constexpr (P::V_SCALES_ROW > 0)
             v_scales = tile_scales_place<P::V_SCALES_ROW, P::V_SCALE_BYTES>(lane);

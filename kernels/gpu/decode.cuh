@@ -244,8 +244,8 @@ struct decode_fp4_mx_block16 : decode_e2m1_bf16 {
 };
 
 /* block_scale: of a word with the scales of 64 values, scale `which` (0 or 1) as fp32.
- * weight_scales: the pair of two tokens' scales `which`, as the weights' 16-bit type. Words of two
- * scale bytes come with zeros above them. */
+ * weight_scales: the pair of two tokens' scales `which`, as the weights' 16-bit type. A word of
+ * mxfp4 may hold those of 128 values: `which` then is up to 3. */
 template <class codes> struct decode_mxfp4_codes : codes {
     static constexpr enum decode_scale SCALE = DECODE_SCALE_BLOCK;
     static constexpr uint32_t UNIT_SCALE_BYTES = 2;
@@ -260,7 +260,7 @@ template <class codes> struct decode_mxfp4_codes : codes {
 };
 struct decode_mxfp4 : decode_mxfp4_codes<decode_e2m1_bf16> {
     GPU_DEVICE static uint32_t weight_scales(uint32_t first, uint32_t second, uint32_t which) {
-        return ptx_permute_bytes(first, second, which == 0 ? 0x3430 : 0x3531) << 7;
+        return (ptx_permute_bytes(first, second, 0x0400u + 0x0101u * which) & 0x00FF00FFu) << 7;
     }
     GPU_DEVICE static uint32_t multiply(uint32_t a, uint32_t b) {
         return ptx_mul_bf16x2(a, b);

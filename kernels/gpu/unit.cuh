@@ -116,7 +116,7 @@ GPU_DEVICE struct unit_place unit_place_k(const struct unit_lane &lane) {
     } else {
         unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
     }
-    place.scales = gpu_keep(lane.g * tile_scale<F>::UNIT_BYTES);
+    place.scales = gpu_keep(lane.g * tile_scale<F, dim>::WORD_BYTES);
     return place;
 }
 
@@ -132,7 +132,7 @@ GPU_DEVICE struct unit_place unit_place_v(const struct unit_lane &lane) {
         unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
     if constexpr (F::SCALE == DECODE_SCALE_FRAGMENT)
         place.selector = gpu_keep(decode_column_selector(lane.g >> 2));
-    place.scales = gpu_keep(2 * lane.t * tile_scale<F>::UNIT_BYTES);
+    place.scales = gpu_keep(2 * lane.t * tile_scale<F, dim>::WORD_BYTES);
     return place;
 }
 
@@ -158,28 +158,40 @@ GPU_DEVICE void unit_matrices(uint32_t (&out)[4], const struct unit_planes &plan
         ptx_ldmatrix_x4(out, at);
 }
 
-/* The lane's scale word of a unit, `rows_on` rows further on. */
-template <class F>
+/* Where the lane finds its scale word of a unit, `rows_on` rows further on. */
+template <class F, uint32_t dim>
+GPU_DEVICE uint32_t unit_scale_at(const struct unit_planes &planes, uint32_t unit,
+                                  const struct unit_place &place, uint32_t rows_on) {
+    typedef tile_scale<F, dim> scale;
+    const uint32_t row = unit / scale::WORD_UNITS * TILE_TOKENS + rows_on;
+    return planes.tile + place.scales + (planes.scales + row * scale::WORD_BYTES);
+}
+
+/* The word. */
+template <class F, uint32_t dim>
 GPU_DEVICE uint32_t unit_scale_word(const struct unit_planes &planes, uint32_t unit,
                                     const struct unit_place &place, uint32_t rows_on) {
-    const uint32_t at = planes.tile + place.scales +
-                        (planes.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES);
-    return F::UNIT_SCALE_BYTES == 4 ? ptx_load_shared_u32(at) : ptx_load_shared_u16(at);
+    const uint32_t at = unit_scale_at<F, dim>(planes, unit, place, rows_on);
+    return tile_scale<F, dim>::WORD_BYTES == 4 ? ptx_load_shared_u32(at) : ptx_load_shared_u16(at);
 }
 
 /* And that of the row beside it. */
-template <class F>
+template <class F, uint32_t dim>
 GPU_DEVICE void unit_scale_words(uint32_t (&out)[2], const struct unit_planes &planes,
                                  uint32_t unit, const struct unit_place &place, uint32_t rows_on) {
-    const uint32_t at = planes.tile + place.scales +
-                        (planes.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES);
-    if (F::UNIT_SCALE_BYTES == 4) {
+    const uint32_t at = unit_scale_at<F, dim>(planes, unit, place, rows_on);
+    if (tile_scale<F, dim>::WORD_BYTES == 4) {
         ptx_load_shared_v2(out, at);
     } else {
         const uint32_t both = ptx_load_shared_u32(at);
         out[0] = both & 0xFFFFu;
         out[1] = both >> 16;
     }
+}
+
+/* Which scale of its word a unit's block `block` has. */
+template <class F, uint32_t dim> GPU_DEVICE uint32_t unit_scale_of(uint32_t unit, uint32_t block) {
+    return unit % tile_scale<F, dim>::WORD_UNITS * 2 + block;
 }
 
 #endif

@@ -19,18 +19,18 @@ GPU_DEVICE void unit_output_mma(float (&outputs)[tiles][4], const uint32_t (&a)[
     }
 }
 
-/* The weights of 16 tokens, times their scales of one block where those go on the weights. */
+/* The weights of 16 tokens, times their scales `which` where those go on the weights. */
 template <class F, uint32_t tiles>
 GPU_DEVICE void unit_scale_weights(uint32_t (&out)[tiles][2], const uint32_t (&weights)[tiles][2],
                                    const uint32_t (&first)[2], const uint32_t (&second)[2],
-                                   uint32_t block) {
+                                   uint32_t which) {
     GPU_UNROLL
     for (uint32_t n = 0; n < tiles; n++) {
         out[n][0] = weights[n][0];
         out[n][1] = weights[n][1];
         if constexpr (F::SCALE == DECODE_SCALE_BLOCK) {
-            out[n][0] = F::multiply(out[n][0], F::weight_scales(first[0], first[1], block));
-            out[n][1] = F::multiply(out[n][1], F::weight_scales(second[0], second[1], block));
+            out[n][0] = F::multiply(out[n][0], F::weight_scales(first[0], first[1], which));
+            out[n][1] = F::multiply(out[n][1], F::weight_scales(second[0], second[1], which));
         }
     }
 }
@@ -54,8 +54,8 @@ unit_outputs_8(float (&outputs)[UNIT_STEPS][tiles][4], const uint32_t (&weights)
     constexpr bool scaled = F::SCALE == DECODE_SCALE_BLOCK;
     uint32_t first[2] = {}, second[2] = {};
     if constexpr (scaled) {
-        unit_scale_words<F>(first, planes, unit, place, 0);
-        unit_scale_words<F>(second, planes, unit, place, 8);
+        unit_scale_words<F, dim>(first, planes, unit, place, 0);
+        unit_scale_words<F, dim>(second, planes, unit, place, 8);
     }
     GPU_UNROLL
     for (uint32_t block = 0; block < 2; block++) {
@@ -79,8 +79,8 @@ unit_outputs_4(float (&outputs)[UNIT_STEPS][tiles][4], const uint32_t (&weights)
                const struct unit_planes &planes, uint32_t unit, const struct unit_place &place) {
     constexpr bool in_fragments = F::SCALE == DECODE_SCALE_FRAGMENT;
     uint32_t first[2], second[2], r[4];
-    unit_scale_words<F>(first, planes, unit, place, 0);
-    unit_scale_words<F>(second, planes, unit, place, 8);
+    unit_scale_words<F, dim>(first, planes, unit, place, 0);
+    unit_scale_words<F, dim>(second, planes, unit, place, 8);
     uint32_t near_scales[2] = {}, far_scales[2] = {};
     if constexpr (in_fragments) {
         F::column_scales(near_scales, first[0], first[1], place.selector);
@@ -92,7 +92,8 @@ unit_outputs_4(float (&outputs)[UNIT_STEPS][tiles][4], const uint32_t (&weights)
         uint32_t near[4], far[4], of_block[tiles][2];
         F::columns(near, r[2 * chunk]);
         F::columns(far, r[2 * chunk + 1]);
-        unit_scale_weights<F, tiles>(of_block, weights, first, second, chunk);
+        unit_scale_weights<F, tiles>(of_block, weights, first, second,
+                                     unit_scale_of<F, dim>(unit, chunk));
         GPU_UNROLL
         for (uint32_t e = 0; e < 2; e++) {
             uint32_t a[4] = {near[2 * e], near[2 * e + 1], far[2 * e], far[2 * e + 1]};

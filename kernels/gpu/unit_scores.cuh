@@ -40,8 +40,8 @@ GPU_DEVICE void unit_scores_8(float (&sums)[tiles][4], const uint32_t (&queries)
     constexpr bool scaled = F::SCALE == DECODE_SCALE_BLOCK;
     uint32_t scale_g = 0, scale_g8 = 0;
     if constexpr (scaled) {
-        scale_g = unit_scale_word<F>(planes, unit, place, 0);
-        scale_g8 = unit_scale_word<F>(planes, unit, place, 8);
+        scale_g = unit_scale_word<F, dim>(planes, unit, place, 0);
+        scale_g8 = unit_scale_word<F, dim>(planes, unit, place, 8);
     }
     GPU_UNROLL
     for (uint32_t block = 0; block < 2; block++) {
@@ -84,9 +84,9 @@ GPU_DEVICE void unit_scores_4_fragment(float (&sums)[tiles][4], const uint32_t (
     ptx_load_shared_v2(lower_words,
                        at + 8 * row_bytes); /* tile_swizzle(g + 8) is tile_swizzle(g) */
     const uint32_t upper_scale =
-        F::fragment_scale(unit_scale_word<F>(planes, unit, place, 0), place.selector);
+        F::fragment_scale(unit_scale_word<F, dim>(planes, unit, place, 0), place.selector);
     const uint32_t lower_scale =
-        F::fragment_scale(unit_scale_word<F>(planes, unit, place, 8), place.selector);
+        F::fragment_scale(unit_scale_word<F, dim>(planes, unit, place, 8), place.selector);
     GPU_UNROLL
     for (uint32_t word = 0; word < 2; word++) {
         uint32_t upper[4], lower[4];
@@ -111,8 +111,8 @@ template <class F, uint32_t dim, uint32_t tiles>
 GPU_DEVICE void unit_scores_4_block(float (&sums)[tiles][4], const uint32_t (&queries)[tiles][8],
                                     const struct unit_planes &planes, uint32_t unit,
                                     const struct unit_place &place) {
-    const uint32_t scale_g = unit_scale_word<F>(planes, unit, place, 0);
-    const uint32_t scale_g8 = unit_scale_word<F>(planes, unit, place, 8);
+    const uint32_t scale_g = unit_scale_word<F, dim>(planes, unit, place, 0);
+    const uint32_t scale_g8 = unit_scale_word<F, dim>(planes, unit, place, 8);
     uint32_t words[4];
     unit_matrices<tile_row_bytes<F>(dim), false>(words, planes, 2 * unit, place);
     GPU_UNROLL
@@ -135,8 +135,9 @@ GPU_DEVICE void unit_scores_4_block(float (&sums)[tiles][4], const uint32_t (&qu
                 }
             }
         }
-        unit_add_scaled<tiles>(sums, of_block, F::block_scale(scale_g, block),
-                               F::block_scale(scale_g8, block));
+        const uint32_t which = unit_scale_of<F, dim>(unit, block);
+        unit_add_scaled<tiles>(sums, of_block, F::block_scale(scale_g, which),
+                               F::block_scale(scale_g8, which));
     }
 }
 
