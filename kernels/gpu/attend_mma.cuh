@@ -51,6 +51,10 @@ template <class S> struct attend_mma_places {
     uint32_t from; /* bytes to the lane's first chunk, and MIDDLE_BYTES further */
     uint32_t k_values, v_values, k_scales, v_scales;
 
+    /* the lane's number, out of a register that is held in any case */
+    GPU_DEVICE uint32_t lanes_before() const {
+        return (from - S::MIDDLE_BYTES) / TILE_CHUNK_BYTES;
+    }
     GPU_DEVICE void make(uint32_t own_lane) {
         lane = own_lane;
         from = gpu_keep(own_lane * TILE_CHUNK_BYTES + S::MIDDLE_BYTES);
@@ -88,14 +92,14 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
         if constexpr (P::K_SCALES_ROW > 0)
             tile_copy_scales_linear<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
                 stage, at + P::K_SCALES_AT,
-                page + (slot * P::K_SCALES_ROW +
-                        (places.from - S::MIDDLE_BYTES) / 16 * P::K_SCALE_BYTES + source.k_scales),
+                page + (slot * P::K_SCALES_ROW + places.lanes_before() * P::K_SCALE_BYTES +
+                        source.k_scales),
                 places.k_scales, lane);
         if constexpr (P::V_SCALES_ROW > 0)
             tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
                 stage, at + P::V_SCALES_AT,
-                page + (slot * P::V_SCALES_ROW +
-                        (places.from - S::MIDDLE_BYTES) / 16 * P::V_SCALE_BYTES + source.v_scales),
+                page + (slot * P::V_SCALES_ROW + places.lanes_before() * P::V_SCALE_BYTES +
+                        source.v_scales),
                 places.v_scales, lane);
         return;
     }
