@@ -34,8 +34,8 @@ GPU_DEVICE int32_t attend_page(const struct attend_arguments &arguments,
                                uint32_t *slot) {
     const uint32_t page = attend_divide(arguments.page_tokens, position);
     *slot = position - page * arguments.page_tokens.divisor;
-    uint32_t column = place.column + page;
-    column = column >= arguments.columns ? column - arguments.columns : column;
+    const uint32_t ahead = place.column + page, wrapped = ahead - arguments.columns;
+    const uint32_t column = wrapped < ahead ? wrapped : ahead; /* below 0 is above everything */
     return (int32_t)ptx_load_global_u32(reinterpret_cast<const int32_t *>(place.row) + column);
 }
 

@@ -37,31 +37,43 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
     static constexpr bool LARGE = KD > 192 ||
                                   (KD > 64 && (tiles > 1 || (K::BITS == 16 && V::BITS == 16)));
     static constexpr bool MIDDLE = KD > 128 || tiles > 1 || (KD > 64 && BLOCK_SCALES);
+    /* An instruction's own offset is twelve bits with a sign: an address in the middle of 4 KiB
+     * serves twice as many turns of a copy as one at their start. */
+    static constexpr uint32_t MIDDLE_BYTES = parts::K_ROW > 128 || parts::V_ROW > 128 ? 2048 : 0;
     static constexpr uint32_t BLOCKS = LARGE ? 2 : MIDDLE ? 3 : 4;
+    static_assert(QUERY_BYTES % 128 == 0 && TILE_BYTES % 128 == 0, "tiles start on 128 bytes");
 };
 
 /* Where a lane's copies go, computed once. */
 template <class S> struct attend_mma_places {
     typedef typename S::parts P;
-    uint32_t lane, lane_bytes; /* 16 for each lane before this one */
+    uint32_t lane;
+    uint32_t from; /* bytes to the lane's first chunk, and MIDDLE_BYTES further */
     uint32_t k_values, v_values, k_scales, v_scales;
 
+    /* the lane's number, out of a register that is held in any case */
+    GPU_DEVICE uint32_t lanes_before() const {
+        return (from - S::MIDDLE_BYTES) / TILE_CHUNK_BYTES;
+    }
     GPU_DEVICE void make(uint32_t own_lane) {
         lane = own_lane;
-        lane_bytes = gpu_keep(own_lane * TILE_CHUNK_BYTES);
+        from = gpu_keep(own_lane * TILE_CHUNK_BYTES + S::MIDDLE_BYTES);
         k_values = tile_rows_place<P::K_ROW>(lane);
-        v_values = tile_rows_place<P::V_ROW>(lane);
+        v_values = P::V_ROW == P::K_ROW ? k_values : tile_rows_place<P::V_ROW>(lane);
         if constexpr (P::K_SCALES_ROW > 0)
             k_scales = tile_scales_place<P::K_SCALES_ROW, P::K_SCALE_BYTES>(lane);
-        if constexpr (P::V_SCALES_ROW > 0)
+        if constexpr (P::V_SCALES_ROW > 0 && P::V_SCALES_ROW == P::K_SCALES_ROW &&
+                      P::V_SCALE_BYTES == P::K_SCALE_BYTES)
+            v_scales = k_scales;
+        else if constexpr (P::V_SCALES_ROW > 0)
             v_scales = tile_scales_place<P::V_SCALES_ROW, P::V_SCALE_BYTES>(lane);
     }
 };
 
-/* Asks for one tile's 16 tokens. */
+/* Asks for 16 tokens, whose tile lies `at` bytes into the stage. */
 template <class S>
 GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct attend_ahead &ahead,
-                                uint32_t position, uint32_t tile,
+                                uint32_t position, uint32_t stage, uint32_t at,
                                 const struct attend_mma_places<S> &places) {
     typedef typename S::parts P;
     const struct tile_source &source = walk.source;
@@ -70,26 +82,29 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
     if (!P::RAW && walk.linear && inside) {
         const uint8_t *page = tile_page(source, ahead.page);
         const uint32_t slot = ahead.slot;
-        tile_copy_rows_linear<P::K_ROW>(tile, page + (slot * P::K_ROW + places.lane_bytes),
+        tile_copy_rows_linear<P::K_ROW>(stage, at,
+                                        page + (slot * P::K_ROW + places.from) - S::MIDDLE_BYTES,
                                         places.k_values, lane);
-        tile_copy_rows_linear<P::V_ROW>(
-            tile + P::V_AT, page + (slot * P::V_ROW + places.lane_bytes + source.v_values),
-            places.v_values, lane);
+        tile_copy_rows_linear<P::V_ROW>(stage, at + P::V_AT,
+                                        page + (slot * P::V_ROW + places.from + source.v_values) -
+                                            S::MIDDLE_BYTES,
+                                        places.v_values, lane);
         if constexpr (P::K_SCALES_ROW > 0)
             tile_copy_scales_linear<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
-                tile + P::K_SCALES_AT,
-                page + (slot * P::K_SCALES_ROW + places.lane_bytes / 16 * P::K_SCALE_BYTES +
+                stage, at + P::K_SCALES_AT,
+                page + (slot * P::K_SCALES_ROW + places.lanes_before() * P::K_SCALE_BYTES +
                         source.k_scales),
                 places.k_scales, lane);
         if constexpr (P::V_SCALES_ROW > 0)
             tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
-                tile + P::V_SCALES_AT,
-                page + (slot * P::V_SCALES_ROW + places.lane_bytes / 16 * P::V_SCALE_BYTES +
+                stage, at + P::V_SCALES_AT,
+                page + (slot * P::V_SCALES_ROW + places.lanes_before() * P::V_SCALE_BYTES +
                         source.v_scales),
                 places.v_scales, lane);
         return;
     }
     /* edges of the segment, pages of other sizes, rows of whole blocks: each lane its own token */
+    const uint32_t tile = stage + at;
     const uint32_t token = tile_token_of(lane), own = position + token;
     const bool real = own >= walk.begin && own < walk.end;
     const uint32_t slot = ahead.slot + (walk.linear ? token : 0);
@@ -175,11 +190,11 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
         float scores[S::TOGETHER][tiles][4] = {};
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++) {
-            const uint32_t tile = stage + s * S::TILE_BYTES;
+            const struct unit_planes planes = {stage, s * S::TILE_BYTES,
+                                               s * S::TILE_BYTES + P::K_SCALES_AT};
             GPU_UNROLL
             for (uint32_t u = 0; u < S::K_UNITS; u++)
-                unit_scores<K, KD, tiles>(scores[s], queries[u], tile, tile + P::K_SCALES_AT, u,
-                                          k_place);
+                unit_scores<K, KD, tiles>(scores[s], queries[u], planes, u, k_place);
         }
         if (position < walk.begin || position + S::STAGE_TOKENS > walk.end) {
             GPU_UNROLL
@@ -191,13 +206,13 @@ template <class K, class V, uint32_t KD, uint32_t VD, uint32_t tiles> struct att
             rescale(factors);
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++) {
-            const uint32_t tile = stage + s * S::TILE_BYTES;
+            const struct unit_planes planes = {stage, s * S::TILE_BYTES + P::V_AT,
+                                               s * S::TILE_BYTES + P::V_SCALES_AT};
             uint32_t weights[tiles][2];
             attend_weights<V, tiles>(weights, softmax, scores[s], score_scale);
             GPU_UNROLL
             for (uint32_t u = 0; u < S::V_UNITS; u++)
-                unit_outputs<V, VD, tiles>(outputs[u], weights, tile + P::V_AT,
-                                           tile + P::V_SCALES_AT, u, v_place);
+                unit_outputs<V, VD, tiles>(outputs[u], weights, planes, u, v_place);
         }
     }
 
@@ -293,11 +308,10 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
         if (asked < walk.end) {
             GPU_UNROLL
             for (uint32_t s = 0; s < S::TOGETHER; s++)
-                attend_mma_copy<S>(walk, ahead[s], asked + s * TILE_TOKENS,
-                                   stage + s * S::TILE_BYTES, places);
+                attend_mma_copy<S>(walk, ahead[s], asked + s * TILE_TOKENS, stage,
+                                   s * S::TILE_BYTES, places);
             asked += step;
-            if (asked < walk.end)
-                look(asked);
+            look(asked); /* past the end: the last token's page, once per warp */
         }
         ptx_cp_async_commit();
     };
@@ -332,8 +346,8 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
             gpu_sync_warp();
         }
         state.attend(walk, position, reading, score_scale, lane);
+        writing = reading; /* read by the next trip's wait, and the oldest stage */
         reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
-        writing = writing + S::STAGE_BYTES == ring_end ? ring : writing + S::STAGE_BYTES;
     }
     ptx_cp_async_wait<0>();
     gpu_sync_block(); /* the rings become the place of the merge */
@@ -351,7 +365,8 @@ attend_mma(const struct attend_arguments a) {
     const uint32_t worker = gpu_block() / a.head_chunks, chunk = gpu_block() % a.head_chunks;
     const uint32_t end = a.dev_worker_first[worker + 1];
     for (uint32_t segment = a.dev_worker_first[worker]; segment < end; segment++)
-        attend_mma_segment<K, V, KD, VD, tiles>(a, segment, chunk * tiles * UNIT_HEADS, shared);
+        attend_mma_segment<typename decode_for_scores<K>::type, V, KD, VD, tiles>(
+            a, segment, chunk * tiles * UNIT_HEADS, shared);
 }
 
 #endif

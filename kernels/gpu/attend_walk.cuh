@@ -51,12 +51,12 @@ enum { ATTEND_LEAST_STAGES = 2, ATTEND_MOST_STAGES = 4 };
 
 /* Waits for the oldest stage of a ring; the others stay on their way. */
 GPU_DEVICE void attend_wait_stage(uint32_t stages) {
-    if (stages == 2)
-        ptx_cp_async_wait<0>();
-    else if (stages == 3)
+    ptx_cp_async_wait<2>();
+    if (stages < 4) {
         ptx_cp_async_wait<1>();
-    else
-        ptx_cp_async_wait<2>();
+        if (stages < 3)
+            ptx_cp_async_wait<0>();
+    }
 }
 
 /* The block's query heads as 16-bit rows in shared memory; heads past the group are zeros. */

@@ -147,9 +147,9 @@ struct attend_wide_warp {
                 attend_wide_load_queries<tiles>(queries, shared, unit, lane);
                 GPU_UNROLL
                 for (uint32_t s = 0; s < S::TOGETHER; s++) {
-                    const uint32_t tile = stage + s * S::TILE_BYTES;
-                    unit_scores<K, KD, tiles>(scores[s], queries, tile, tile + P::K_SCALES_AT, unit,
-                                              k_place);
+                    const struct unit_planes planes = {stage, s * S::TILE_BYTES,
+                                                       s * S::TILE_BYTES + P::K_SCALES_AT};
+                    unit_scores<K, KD, tiles>(scores[s], queries, planes, unit, k_place);
                 }
             }
         }
@@ -164,15 +164,16 @@ struct attend_wide_warp {
             rescale(factors);
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++) {
-            const uint32_t tile = stage + s * S::TILE_BYTES;
+            const uint32_t rows_at = s * S::TILE_BYTES + (latent ? 0 : P::V_AT);
+            const uint32_t scales_at =
+                s * S::TILE_BYTES + (latent ? P::K_SCALES_AT : P::V_SCALES_AT);
+            const struct unit_planes planes = {stage, rows_at, scales_at};
             uint32_t weights[tiles][2];
             attend_weights<V, tiles>(weights, softmax, scores[s], score_scale);
             GPU_UNROLL
             for (uint32_t own = 0; own < S::OWN_V_UNITS; own++)
-                unit_outputs<V, latent ? KD : VD, tiles>(
-                    outputs[own], weights, tile + (latent ? 0 : P::V_AT),
-                    tile + (latent ? P::K_SCALES_AT : P::V_SCALES_AT),
-                    warp + ATTEND_WIDE_WARPS * own, v_place);
+                unit_outputs<V, latent ? KD : VD, tiles>(outputs[own], weights, planes,
+                                                         warp + ATTEND_WIDE_WARPS * own, v_place);
         }
     }
 
@@ -309,8 +310,8 @@ attend_wide(const struct attend_arguments a) {
     const uint32_t worker = gpu_block() / a.head_chunks, chunk = gpu_block() % a.head_chunks;
     const uint32_t end = a.dev_worker_first[worker + 1];
     for (uint32_t segment = a.dev_worker_first[worker]; segment < end; segment++)
-        attend_wide_segment<K, V, KD, VD, tiles, latent>(a, segment, chunk * tiles * UNIT_HEADS,
-                                                         shared);
+        attend_wide_segment<typename decode_for_scores<K>::type, V, KD, VD, tiles, latent>(
+            a, segment, chunk * tiles * UNIT_HEADS, shared);
 }
 
 #endif

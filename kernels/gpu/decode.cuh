@@ -161,13 +161,23 @@ struct decode_e2m1_bf16 {
     static constexpr bool BF16 = true;
     static constexpr float UNDO = 1.0f;
     static constexpr uint32_t RAW_BLOCK_BYTES = 0;
+    /* Of both halves the nibble in bits 3 to 0, or 7 to 4. One product puts its sign into bit 15
+     * and its other bits into 8 to 6, where they are a bf16 2^126 times too small: a multiplication
+     * where two shifts would take turns with all other logic. */
+    GPU_DEVICE static uint32_t low_nibbles(uint32_t word) {
+        const uint32_t both = (word & 0x000F000Fu) * ((1u << 12) + (1u << 6));
+        return ptx_mul_bf16x2(both & 0x81C081C0u, 0x7E807E80u);
+    }
+    GPU_DEVICE static uint32_t high_nibbles(uint32_t word) {
+        const uint32_t both = (word & 0x00F000F0u) * ((1u << 8) + (1u << 2));
+        return ptx_mul_bf16x2(both & 0x81C081C0u, 0x7E807E80u);
+    }
     GPU_DEVICE static void pairs(uint32_t (&out)[4], uint32_t word) {
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t low = word >> (4 * i);
-            /* subnormals of bf16, times 2^126 */
-            out[i] = ptx_mul_bf16x2(((low << 12) & 0x80008000u) | ((low << 6) & 0x01C001C0u),
-                                    0x7E807E80u);
-        }
+        const uint32_t odd = word >> 8;
+        out[0] = low_nibbles(word);
+        out[1] = high_nibbles(word);
+        out[2] = low_nibbles(odd);
+        out[3] = high_nibbles(odd);
     }
     GPU_DEVICE static uint32_t pair_value(uint32_t pair, uint32_t half) {
         return pair + 4 * half;
@@ -234,21 +244,23 @@ struct decode_fp4_mx_block16 : decode_e2m1_bf16 {
 };
 
 /* block_scale: of a word with the scales of 64 values, scale `which` (0 or 1) as fp32.
- * weight_scales: the pair of two tokens' scales `which`, as the weights' 16-bit type. Words of two
- * scale bytes come with zeros above them. */
-struct decode_mxfp4 : decode_e2m1_bf16 {
+ * weight_scales: the pair of two tokens' scales `which`, as the weights' 16-bit type. A word of
+ * mxfp4 may hold those of 128 values: `which` then is up to 3. */
+template <class codes> struct decode_mxfp4_codes : codes {
     static constexpr enum decode_scale SCALE = DECODE_SCALE_BLOCK;
     static constexpr uint32_t UNIT_SCALE_BYTES = 2;
     static constexpr bool HAS_ZERO = false;
     static constexpr float LIFT = 0.0f;
     GPU_DEVICE static uint32_t block_value(uint32_t lane4, uint32_t pair, uint32_t half) {
-        return 8 * lane4 + pair_value(pair, half);
+        return 8 * lane4 + codes::pair_value(pair, half);
     }
     GPU_DEVICE static float block_scale(uint32_t word, uint32_t which) {
         return decode_bits_to_f32((word >> (8 * which) & 0xFFu) << 23);
     }
+};
+struct decode_mxfp4 : decode_mxfp4_codes<decode_e2m1_bf16> {
     GPU_DEVICE static uint32_t weight_scales(uint32_t first, uint32_t second, uint32_t which) {
-        return ptx_permute_bytes(first, second, which == 0 ? 0x3430 : 0x3531) << 7;
+        return (ptx_permute_bytes(first, second, 0x0400u + 0x0101u * which) & 0x00FF00FFu) << 7;
     }
     GPU_DEVICE static uint32_t multiply(uint32_t a, uint32_t b) {
         return ptx_mul_bf16x2(a, b);
@@ -339,6 +351,13 @@ struct decode_q8_0_ggml : decode_q8_0 {
 };
 struct decode_q4_0_ggml : decode_q4_0 {
     static constexpr uint32_t RAW_BLOCK_BYTES = 18;
+};
+
+/* What K of a format is decoded as, where that is not what V is: the scales of mxfp4's K go on fp32
+ * sums, and its codes alone fit f16, which is cheaper to make. */
+template <class F> struct decode_for_scores { typedef F type; };
+template <> struct decode_for_scores<decode_mxfp4> {
+    typedef decode_mxfp4_codes<decode_e2m1_f16> type;
 };
 
 /* decode_of<FORMAT_NVFP4>::type and so on, from the list of formats. */

@@ -5,8 +5,8 @@
  * Row order. Row r of a tile holds token 4 (r % 8 / 2) + r % 2 + 2 (r / 8): the m16n8k16 fragments
  * then give lane t the four neighbouring tokens 4 t to 4 t + 3. A row's 16-byte chunks are swizzled
  * (exclusive or with a few bits of r), so that neither ldmatrix nor 8-byte loads meet bank
- * conflicts. Scales lie apart, [64 values of a row][row]: one 4-byte word (2 bytes for mxfp4) holds
- * the scales of 64 values. */
+ * conflicts. Scales lie apart, [64 values of a row][row]: one 4-byte word holds the scales of 64
+ * values (of mxfp4 128, or 2 bytes where a row is no multiple of that). */
 #ifndef TILE_CUH
 #define TILE_CUH
 
@@ -40,21 +40,29 @@ template <class F> GPU_CONSTEXPR uint32_t tile_row_bytes(uint32_t dim) {
     return dim * F::BITS / 8;
 }
 
-/* Bytes of scales per 64 values; 0 without block scales. */
-template <class F, bool has = F::SCALE != DECODE_SCALE_NONE> struct tile_scale {
-    static constexpr uint32_t UNIT_BYTES = 0;
+/* A word of scales: its bytes (0 without block scales), and of how many units. Two units share one
+ * where a unit's two bytes alone would be too narrow for an asynchronous copy. */
+template <class F, uint32_t dim, bool has = F::SCALE != DECODE_SCALE_NONE> struct tile_scale {
+    static constexpr uint32_t WORD_BYTES = 0, WORD_UNITS = 1;
 };
-template <class F> struct tile_scale<F, true> {
-    static constexpr uint32_t UNIT_BYTES = F::UNIT_SCALE_BYTES;
+template <class F, uint32_t dim> struct tile_scale<F, dim, true> {
+    static constexpr uint32_t WORD_UNITS =
+        F::UNIT_SCALE_BYTES == 2 && dim % (2 * TILE_UNIT_VALUES) == 0 ? 2 : 1;
+    static constexpr uint32_t WORD_BYTES = F::UNIT_SCALE_BYTES * WORD_UNITS;
 };
+
+template <class F, uint32_t dim> GPU_CONSTEXPR uint32_t tile_scales_row_bytes() {
+    typedef tile_scale<F, dim> scale;
+    return scale::WORD_BYTES * (dim / (scale::WORD_UNITS * TILE_UNIT_VALUES));
+}
 
 /* Where the parts of a tile lie. VD 0: V is read from K's rows. */
 template <class K, class V, uint32_t KD, uint32_t VD> struct tile_parts {
     static constexpr uint32_t K_ROW = tile_row_bytes<K>(KD), V_ROW = tile_row_bytes<V>(VD);
-    static constexpr uint32_t K_SCALE_BYTES = tile_scale<K>::UNIT_BYTES;
-    static constexpr uint32_t V_SCALE_BYTES = tile_scale<V>::UNIT_BYTES;
-    static constexpr uint32_t K_SCALES_ROW = tile_scale<K>::UNIT_BYTES * (KD / TILE_UNIT_VALUES);
-    static constexpr uint32_t V_SCALES_ROW = tile_scale<V>::UNIT_BYTES * (VD / TILE_UNIT_VALUES);
+    static constexpr uint32_t K_SCALE_BYTES = tile_scale<K, KD>::WORD_BYTES;
+    static constexpr uint32_t V_SCALE_BYTES = tile_scale<V, VD>::WORD_BYTES;
+    static constexpr uint32_t K_SCALES_ROW = tile_scales_row_bytes<K, KD>();
+    static constexpr uint32_t V_SCALES_ROW = tile_scales_row_bytes<V, VD>();
     static constexpr uint32_t V_AT = TILE_TOKENS * K_ROW;
     static constexpr uint32_t K_SCALES_AT = V_AT + TILE_TOKENS * V_ROW;
     static constexpr uint32_t V_SCALES_AT = K_SCALES_AT + TILE_TOKENS * K_SCALES_ROW;
@@ -123,21 +131,24 @@ template <uint32_t row_bytes> GPU_DEVICE uint32_t tile_rows_place(uint32_t lane)
                     ((lane % chunks) ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
 }
 
-/* `from`: the first token's row plus 16 bytes for each lane before this one. */
+/* To the rows that lie `at` bytes after `tile`, which starts on 128 bytes: the swizzle of a turn is
+ * combined with the address itself. `from`: the first token's row plus 16 bytes for each lane
+ * before this one. */
 template <uint32_t row_bytes>
-GPU_DEVICE void tile_copy_rows_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
-                                      uint32_t lane) {
+GPU_DEVICE void tile_copy_rows_linear(uint32_t tile, uint32_t at, const uint8_t *from,
+                                      uint32_t place, uint32_t lane) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
     GPU_UNROLL
     for (uint32_t i = 0; i < chunks / 2; i++) {
         if (GPU_WARP_LANES % chunks == 0) {
             const uint32_t row = tile_row_of(i * (GPU_WARP_LANES / chunks));
-            const uint32_t swizzled = place ^ (tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES);
-            ptx_cp_async_16(shared_to + swizzled + row * row_bytes, from + i * 512, true);
+            const uint32_t swizzle = tile_swizzle<chunks>(row) * TILE_CHUNK_BYTES;
+            ptx_cp_async_16(((tile + place) ^ swizzle) + (at + row * row_bytes), from + i * 512,
+                            true);
         } else {
             const uint32_t index = lane + GPU_WARP_LANES * i;
             const uint32_t row = tile_row_of(index / chunks), chunk = index % chunks;
-            ptx_cp_async_16(shared_to + row * row_bytes +
+            ptx_cp_async_16(tile + at + row * row_bytes +
                                 (chunk ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES,
                             from + i * 512, true);
         }
@@ -152,8 +163,8 @@ GPU_DEVICE uint32_t tile_scales_place(uint32_t lane) {
 }
 
 template <uint32_t row_bytes, uint32_t unit_bytes>
-GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from, uint32_t place,
-                                        uint32_t lane) {
+GPU_DEVICE void tile_copy_scales_linear(uint32_t tile, uint32_t at, const uint8_t *from,
+                                        uint32_t place, uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
     GPU_UNROLL
     for (uint32_t i = 0; i < (words * TILE_TOKENS + 31) / 32; i++) {
@@ -163,7 +174,7 @@ GPU_DEVICE void tile_copy_scales_linear(uint32_t shared_to, const uint8_t *from,
                 ? place + tile_row_of(i * (GPU_WARP_LANES / words)) * unit_bytes
                 : (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes;
         if (words * TILE_TOKENS % 32 == 0 || index < words * TILE_TOKENS)
-            tile_copy<unit_bytes>(shared_to + to, from + i * 32 * unit_bytes, true);
+            tile_copy<unit_bytes>(tile + to + at, from + i * 32 * unit_bytes, true);
     }
 }
 

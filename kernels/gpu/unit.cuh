@@ -28,10 +28,15 @@ GPU_DEVICE struct unit_lane unit_lane_make(uint32_t lane) {
 
 /* Where in a tile a lane reads, computed once. Of K or of V, 64 values (`unit`) at a time: */
 struct unit_place {
-    uint32_t row;      /* bytes from the first row to the lane's */
-    uint32_t own;      /* what its chunks' byte offsets are combined with (exclusive or) */
+    uint32_t row;      /* bytes from the first row to the lane's, its swizzle's bits already in */
     uint32_t scales;   /* bytes to the first of the lane's scale words */
     uint32_t selector; /* of the lane's bytes in them (formats of 16 values per scale) */
+};
+
+/* What a unit is read from: a tile in shared memory, and how many bytes into it K's or V's rows and
+ * scales lie. Told apart because only `tile` changes from trip to trip. */
+struct unit_planes {
+    uint32_t tile, rows, scales;
 };
 
 /* Whether codes are unsigned with a zero point to take off (q8_0, q4_0). */
@@ -96,8 +101,7 @@ template <class F> GPU_DEVICE uint32_t unit_output_value(uint32_t tile, uint32_t
 template <uint32_t row_bytes>
 GPU_DEVICE void unit_place_row(struct unit_place &place, uint32_t row, uint32_t half) {
     constexpr uint32_t chunks = row_bytes / TILE_CHUNK_BYTES;
-    place.row = gpu_keep(row * row_bytes);
-    place.own = gpu_keep((half ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
+    place.row = gpu_keep(row * row_bytes + (half ^ tile_swizzle<chunks>(row)) * TILE_CHUNK_BYTES);
 }
 
 /* K: ldmatrix wants the address of row `lane % 16` from each lane, first chunk or second; formats
@@ -112,7 +116,7 @@ GPU_DEVICE struct unit_place unit_place_k(const struct unit_lane &lane) {
     } else {
         unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
     }
-    place.scales = gpu_keep(lane.g * tile_scale<F>::UNIT_BYTES);
+    place.scales = gpu_keep(lane.g * tile_scale<F, dim>::WORD_BYTES);
     return place;
 }
 
@@ -128,43 +132,66 @@ GPU_DEVICE struct unit_place unit_place_v(const struct unit_lane &lane) {
         unit_place_row<tile_row_bytes<F>(dim)>(place, lane.lane % 16, lane.lane >> 4);
     if constexpr (F::SCALE == DECODE_SCALE_FRAGMENT)
         place.selector = gpu_keep(decode_column_selector(lane.g >> 2));
-    place.scales = gpu_keep(2 * lane.t * tile_scale<F>::UNIT_BYTES);
+    place.scales = gpu_keep(2 * lane.t * tile_scale<F, dim>::WORD_BYTES);
     return place;
 }
 
+/* Where in shared memory the lane finds chunk `chunk` (an even one) of its row. Tiles and their
+ * rows start on whole periods of the swizzle, so that the chunk's number within a period can be
+ * combined with the address itself: one addition serves all chunks, and the rest are constants. */
+template <uint32_t row_bytes>
+GPU_DEVICE uint32_t unit_chunk_at(const struct unit_planes &planes, uint32_t chunk,
+                                  const struct unit_place &place) {
+    constexpr uint32_t period = tile_period(row_bytes / TILE_CHUNK_BYTES);
+    return ((planes.tile + place.row) ^ (chunk % period * TILE_CHUNK_BYTES)) +
+           (planes.rows + chunk / period * period * TILE_CHUNK_BYTES);
+}
+
 /* Four 8 x 8 matrices: 16 rows of chunks `chunk` and chunk + 1; chunk is even. */
-template <bool transposed>
-GPU_DEVICE void unit_matrices(uint32_t (&out)[4], uint32_t rows, uint32_t chunk,
+template <uint32_t row_bytes, bool transposed>
+GPU_DEVICE void unit_matrices(uint32_t (&out)[4], const struct unit_planes &planes, uint32_t chunk,
                               const struct unit_place &place) {
-    const uint32_t at = rows + place.row + ((chunk * TILE_CHUNK_BYTES) ^ place.own);
+    const uint32_t at = unit_chunk_at<row_bytes>(planes, chunk, place);
     if (transposed)
         ptx_ldmatrix_x4_trans(out, at);
     else
         ptx_ldmatrix_x4(out, at);
 }
 
-/* The lane's scale word of a unit, `rows_on` rows further on. */
-template <class F>
-GPU_DEVICE uint32_t unit_scale_word(uint32_t scales, uint32_t unit, const struct unit_place &place,
-                                    uint32_t rows_on) {
-    const uint32_t at =
-        scales + place.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES;
-    return F::UNIT_SCALE_BYTES == 4 ? ptx_load_shared_u32(at) : ptx_load_shared_u16(at);
+/* Where the lane finds its scale word of a unit, `rows_on` rows further on. */
+template <class F, uint32_t dim>
+GPU_DEVICE uint32_t unit_scale_at(const struct unit_planes &planes, uint32_t unit,
+                                  const struct unit_place &place, uint32_t rows_on) {
+    typedef tile_scale<F, dim> scale;
+    const uint32_t row = unit / scale::WORD_UNITS * TILE_TOKENS + rows_on;
+    return planes.tile + place.scales + (planes.scales + row * scale::WORD_BYTES);
+}
+
+/* The word. */
+template <class F, uint32_t dim>
+GPU_DEVICE uint32_t unit_scale_word(const struct unit_planes &planes, uint32_t unit,
+                                    const struct unit_place &place, uint32_t rows_on) {
+    const uint32_t at = unit_scale_at<F, dim>(planes, unit, place, rows_on);
+    return tile_scale<F, dim>::WORD_BYTES == 4 ? ptx_load_shared_u32(at) : ptx_load_shared_u16(at);
 }
 
 /* And that of the row beside it. */
-template <class F>
-GPU_DEVICE void unit_scale_words(uint32_t (&out)[2], uint32_t scales, uint32_t unit,
-                                 const struct unit_place &place, uint32_t rows_on) {
-    const uint32_t at =
-        scales + place.scales + (unit * TILE_TOKENS + rows_on) * F::UNIT_SCALE_BYTES;
-    if (F::UNIT_SCALE_BYTES == 4) {
+template <class F, uint32_t dim>
+GPU_DEVICE void unit_scale_words(uint32_t (&out)[2], const struct unit_planes &planes,
+                                 uint32_t unit, const struct unit_place &place, uint32_t rows_on) {
+    const uint32_t at = unit_scale_at<F, dim>(planes, unit, place, rows_on);
+    if (tile_scale<F, dim>::WORD_BYTES == 4) {
         ptx_load_shared_v2(out, at);
     } else {
         const uint32_t both = ptx_load_shared_u32(at);
         out[0] = both & 0xFFFFu;
         out[1] = both >> 16;
     }
+}
+
+/* Which scale of its word a unit's block `block` has. */
+template <class F, uint32_t dim> GPU_DEVICE uint32_t unit_scale_of(uint32_t unit, uint32_t block) {
+    return unit % tile_scale<F, dim>::WORD_UNITS * 2 + block;
 }
 
 #endif

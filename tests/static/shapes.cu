@@ -7,19 +7,16 @@
 template <class F> static void print(const char *name) {
     typedef attend_mma_shape<F, F, 128, 128, 1> S;
     typedef typename S::parts P;
-    /* a row's scales are one asynchronous copy for K and V each, or, where they are too narrow for
-     * one, plain loads */
+    /* a row's scales are one asynchronous copy for K and V each */
     const uint32_t scales = P::K_SCALES_ROW > 0 ? 2 * S::TOGETHER : 0;
-    const bool plain = P::K_SCALE_BYTES == 2;
     const uint32_t rows = S::TOGETHER * 16 * (P::K_ROW + P::V_ROW) / 512;
     if (P::RAW)
         return;
     std::printf("{\"format\": \"%s\", \"kv_values\": %u, \"copies\": %u, \"lookups\": %u, "
                 "\"stage_bytes\": %u, \"beside_rings_bytes\": %u, \"ring_least_bytes\": %u, "
                 "\"bytes_per_value\": %.5f}\n",
-                name, S::STAGE_TOKENS * 256, rows + (plain ? 0 : scales),
-                S::TOGETHER + (plain ? scales : 0), S::STAGE_BYTES, S::QUERY_BYTES, S::MERGE_BYTES,
-                (P::K_ROW + P::K_SCALES_ROW) / 128.0);
+                name, S::STAGE_TOKENS * 256, rows + scales, S::TOGETHER, S::STAGE_BYTES,
+                S::QUERY_BYTES, S::MERGE_BYTES, (P::K_ROW + P::K_SCALES_ROW) / 128.0);
 }
 
 int main() {
