@@ -96,7 +96,7 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
                         source.k_scales),
                 places.k_scales, lane);
         if constexpr (P::V_SCALES_ROW > 0)
-            tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
+            tile_copy_scales_linear<P::V_SCALES_ROW, P::V_SCALE_BYTES, P::V_SCALE_PIECE>(
                 stage, at + P::V_SCALES_AT,
                 page + (slot * P::V_SCALES_ROW + places.lanes_before() * P::V_SCALE_BYTES +
                         source.v_scales),
@@ -122,7 +122,7 @@ GPU_DEVICE void attend_mma_copy(const struct attend_walk &walk, const struct att
         tile_copy_scales<P::K_SCALES_ROW, P::K_SCALE_BYTES>(
             tile + P::K_SCALES_AT, page + source.k_scales + slot * P::K_SCALES_ROW, real, lane);
     if constexpr (P::V_RAW_ROW == 0 && P::V_SCALES_ROW > 0)
-        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES>(
+        tile_copy_scales<P::V_SCALES_ROW, P::V_SCALE_BYTES, P::V_SCALE_PIECE>(
             tile + P::V_SCALES_AT, page + source.v_scales + slot * P::V_SCALES_ROW, real, lane);
 }
 
@@ -346,7 +346,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
             gpu_sync_warp();
         }
         state.attend(walk, position, reading, score_scale, lane);
-        writing = reading; /* read by the next trip's wait, and the oldest stage */
+        writing = reading; /* the oldest stage: everyone is done with it when the next trip asks */
         reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
     }
     ptx_cp_async_wait<0>();

@@ -42,6 +42,8 @@ struct attend_wide_shape {
         OUTPUT_PAST > STAGING_BYTES ? OUTPUT_PAST : STAGING_BYTES;
     /* Threads that copy one token. */
     static constexpr uint32_t COPIERS = ATTEND_WIDE_THREADS / STAGE_TOKENS;
+    static_assert(parts::V_SCALES_ROW == 0 || parts::V_SCALE_PIECE == parts::V_SCALE_BYTES,
+                  "V's scales are whole words");
     static_assert(RING_AT % 128 == 0 && TILE_BYTES % 128 == 0, "tiles start on 128 bytes");
 };
 

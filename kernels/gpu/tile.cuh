@@ -63,6 +63,8 @@ template <class K, class V, uint32_t KD, uint32_t VD> struct tile_parts {
     static constexpr uint32_t V_SCALE_BYTES = tile_scale<V, VD>::WORD_BYTES;
     static constexpr uint32_t K_SCALES_ROW = tile_scales_row_bytes<K, KD>();
     static constexpr uint32_t V_SCALES_ROW = tile_scales_row_bytes<V, VD>();
+    /* V's scales follow K's in a page: where those are no whole words, on two bytes alone */
+    static constexpr uint32_t V_SCALE_PIECE = K_SCALES_ROW % 4 == 0 ? V_SCALE_BYTES : 2;
     static constexpr uint32_t V_AT = TILE_TOKENS * K_ROW;
     static constexpr uint32_t K_SCALES_AT = V_AT + TILE_TOKENS * V_ROW;
     static constexpr uint32_t V_SCALES_AT = K_SCALES_AT + TILE_TOKENS * K_SCALES_ROW;
@@ -80,9 +82,14 @@ GPU_CONSTEXPR uint32_t tile_copy_bytes(uint32_t bytes) {
     return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
 }
 
-template <uint32_t bytes>
+/* In one copy, or in several of `piece` bytes where the source starts on no more. */
+template <uint32_t bytes, uint32_t piece = bytes>
 GPU_DEVICE void tile_copy(uint32_t shared_to, const uint8_t *from, bool real) {
-    if (bytes == 16) {
+    if constexpr (piece < bytes) {
+        GPU_UNROLL
+        for (uint32_t at = 0; at < bytes; at += piece)
+            tile_copy<piece>(shared_to + at, from + at, real);
+    } else if (bytes == 16) {
         ptx_cp_async_16(shared_to, from, real);
     } else if (bytes == 8) {
         ptx_cp_async_8(shared_to, from, real);
@@ -162,7 +169,7 @@ GPU_DEVICE uint32_t tile_scales_place(uint32_t lane) {
     return gpu_keep((lane % words * TILE_TOKENS + tile_row_of(lane / words)) * unit_bytes);
 }
 
-template <uint32_t row_bytes, uint32_t unit_bytes>
+template <uint32_t row_bytes, uint32_t unit_bytes, uint32_t piece = unit_bytes>
 GPU_DEVICE void tile_copy_scales_linear(uint32_t tile, uint32_t at, const uint8_t *from,
                                         uint32_t place, uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
@@ -174,7 +181,7 @@ GPU_DEVICE void tile_copy_scales_linear(uint32_t tile, uint32_t at, const uint8_
                 ? place + tile_row_of(i * (GPU_WARP_LANES / words)) * unit_bytes
                 : (index % words * TILE_TOKENS + tile_row_of(index / words)) * unit_bytes;
         if (words * TILE_TOKENS % 32 == 0 || index < words * TILE_TOKENS)
-            tile_copy<unit_bytes>(tile + to + at, from + i * 32 * unit_bytes, true);
+            tile_copy<unit_bytes, piece>(tile + to + at, from + i * 32 * unit_bytes, true);
     }
 }
 
@@ -197,7 +204,7 @@ GPU_DEVICE void tile_copy_rows(uint32_t shared_to, const uint8_t *from, bool rea
                         real);
 }
 
-template <uint32_t row_bytes, uint32_t unit_bytes>
+template <uint32_t row_bytes, uint32_t unit_bytes, uint32_t piece = unit_bytes>
 GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const uint8_t *from, bool real,
                                  uint32_t lane) {
     constexpr uint32_t words = row_bytes / unit_bytes;
@@ -206,8 +213,8 @@ GPU_DEVICE void tile_copy_scales(uint32_t shared_to, const uint8_t *from, bool r
     for (uint32_t i = 0; i < (words + 1) / 2; i++) {
         const uint32_t word = lane % 2 + 2 * i;
         if (words % 2 == 0 || word < words)
-            tile_copy<unit_bytes>(shared_to + (word * TILE_TOKENS + row) * unit_bytes,
-                                  from + word * unit_bytes, real);
+            tile_copy<unit_bytes, piece>(shared_to + (word * TILE_TOKENS + row) * unit_bytes,
+                                         from + word * unit_bytes, real);
     }
 }
 

@@ -182,6 +182,23 @@ static void test_formats_and_dims(void **state) {
     for_each_kernel("formats x head dims", run_formats_and_dims);
 }
 
+/* Scale planes are packed: after an odd number of K's rows, V's scales start on the least that a
+ * row of K's is a multiple of. */
+static void run_odd_rows(const struct conformance_device *on, const char *kernel,
+                         struct tally *tally) {
+    for (int format = 0; format < FORMAT_COUNT; format++) {
+        struct conformance_case which = conformance_plain((enum format_id)format, 192, 128, false);
+        which.kv_heads = 1;
+        which.page_tokens = 17;
+        run_case(on, kernel, &which, tally);
+    }
+}
+
+static void test_odd_rows(void **state) {
+    (void)state;
+    for_each_kernel("odd rows", run_odd_rows);
+}
+
 /* K in 16 or 8 bits beside each format of fewer bits for V, with all that differs between group
  * sizes: heads in one tile, in two, and in part of one. */
 static void run_format_pairs(const struct conformance_device *on, const char *kernel,
@@ -368,6 +385,7 @@ static void test_pairwise_covers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats_and_dims),
+        cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_format_pairs),
         cmocka_unit_test(test_rings),
         cmocka_unit_test(test_pairwise_covers),
