@@ -384,12 +384,9 @@ static void test_pairwise_covers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats_and_dims),
-        cmocka_unit_test(test_odd_rows),
-        cmocka_unit_test(test_format_pairs),
-        cmocka_unit_test(test_rings),
-        cmocka_unit_test(test_pairwise_covers),
-        cmocka_unit_test(test_pairwise),
+        cmocka_unit_test(test_formats_and_dims), cmocka_unit_test(test_odd_rows),
+        cmocka_unit_test(test_format_pairs),     cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_pairwise_covers),  cmocka_unit_test(test_pairwise),
     };
     return cmocka_run_group_tests(tests, conformance_devices_open, conformance_devices_close);
 }
