@@ -12,7 +12,8 @@ enum { VERDICTS_SHOWN = 8 };
 /* One command's state. */
 struct predict {
     const struct options *options;
-    struct session_output output;
+    struct predict_output output;
+    struct engine_setting engine_settings[ENGINE_MAX_SETTINGS];
     uint64_t rows;
     uint64_t refused;
     uint64_t misfits;
@@ -36,9 +37,13 @@ static enum status answer(struct predict *predict, const struct predict_question
                                 sizeof predict->verdict[0]);
         predict->verdicts++;
     }
-    enum status status = session_output_row(&predict->output, row.values, text);
+    enum status status = predict_output_row(&predict->output, row.values, text);
     if (status == STATUS_OK && row.status == STATUS_OK && predict->options->itemise)
         status = predict_row_items(question, &row, &predict->output, text);
+    if (status == STATUS_OK && row.status == STATUS_OK && row.has_engine)
+        status = predict_engine_items(&row, &predict->output, text);
+    if (status == STATUS_OK && row.status == STATUS_WRONG)
+        status = status_set(text, STATUS_WRONG, "%s", row.why.line);
     return status;
 }
 
@@ -80,7 +85,8 @@ static enum status predict_model(struct predict *predict, const char *spec,
                                  struct status_text *text) {
     const struct options *options = predict->options;
     struct model whole;
-    struct predict_question question = {.which = {.options = options}};
+    struct predict_question question = {.which = {.options = options},
+                                        .engine_settings = predict->engine_settings};
     enum status status = model_source_load(spec, &whole, &question.trace,
                                            &question.which.auto_format, question.auto_reason, text);
     if (status != STATUS_OK)
@@ -109,7 +115,8 @@ static enum status predict_model(struct predict *predict, const char *spec,
 }
 
 /* What no row could be made of, found before anything is written or created. */
-static enum status check_options(const struct options *options, struct status_text *text) {
+static enum status check_options(const struct options *options, struct engine_setting *settings,
+                                 struct status_text *text) {
     if (options->model_count == 0 && !options->all_models)
         return status_set(text, STATUS_BAD_INPUT,
                           "--model: a name, a path, geometry or all is expected (kvgauge models "
@@ -121,6 +128,16 @@ static enum status check_options(const struct options *options, struct status_te
     if (options->weights_bytes > 0 && !options->budget_given)
         return status_set(text, STATUS_BAD_INPUT,
                           "--weights: predict opens no device, so it needs --budget too");
+    if (options->engine == NULL && options->engine_setting_count > 0)
+        return status_set(text, STATUS_BAD_INPUT, "--engine-opt %s: needs --engine",
+                          options->engine_settings[0]);
+    if (options->engine != NULL) {
+        const enum status status =
+            engine_read_settings(options->engine, options->engine_settings,
+                                 options->engine_setting_count, settings, text);
+        if (status != STATUS_OK)
+            return status;
+    }
     for (size_t i = 0; i < options->model_count; i++) {
         struct model model;
         const enum status status =
@@ -181,12 +198,12 @@ static enum status summarise(const struct predict *predict, struct status_text *
 static enum status predict_all(struct predict *predict, struct status_text *text) {
     const struct options *options = predict->options;
     char title[2048];
-    enum status status = check_options(options, text);
+    enum status status = check_options(options, predict->engine_settings, text);
     if (status != STATUS_OK)
         return status;
     write_title(options, title, sizeof title);
-    status = session_output_open(options, predict_fields, PREDICT_FIELD_COUNT, title,
-                                 &predict->output, text);
+    status =
+        predict_output_open(options, options->engine != NULL, false, title, &predict->output, text);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; options->all_models && i < model_source_count() && status == STATUS_OK; i++)
@@ -194,7 +211,7 @@ static enum status predict_all(struct predict *predict, struct status_text *text
     for (size_t i = 0; i < options->model_count && status == STATUS_OK; i++)
         status = predict_model(predict, options->models[i], text);
     struct status_text why = {""};
-    const enum status closed = session_output_close(&predict->output, &why);
+    const enum status closed = predict_output_close(&predict->output, &why);
     if (status == STATUS_OK && closed != STATUS_OK)
         status = status_set(text, closed, "%s", why.line);
     if (status != STATUS_OK)

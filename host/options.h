@@ -24,6 +24,8 @@ enum options_command {
 
 enum { OPTIONS_MAX_LIST = 64 };
 
+struct engine;
+
 /* One entry of --kv-format. */
 struct options_format {
     bool is_auto; /* resolve from the model's config */
@@ -80,6 +82,10 @@ struct options {
     uint64_t budget_bytes;
     uint64_t weights_bytes;
     bool itemise;
+
+    const struct engine *engine;             /* host/engines; NULL: none asked for */
+    char *engine_settings[OPTIONS_MAX_LIST]; /* KEY=VALUE as given; owned */
+    size_t engine_setting_count;
 
     enum writer_form output;
     char *save_path; /* owned, or NULL */

@@ -31,14 +31,18 @@ void engine_reports(const struct engine *engine, const char *model, const char *
     out[0] = '\0';
     for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
         const bool takes = lists(reports[i].takes, format);
+        const bool any = strcmp(reports[i].model, "any") == 0;
+        /* That a format works for any model is what everybody expects. */
         if (strcmp(reports[i].engine, engine->name) != 0 ||
-            (strcmp(reports[i].model, model) != 0 && strcmp(reports[i].model, "any") != 0) ||
+            (!any && strcmp(reports[i].model, model) != 0) || (any && takes) ||
             (!takes && !lists(reports[i].refuses, format)))
             continue;
+        /* A reason belongs to what is refused, if anything is. */
+        const bool explained = !takes || reports[i].refuses[0] == '\0';
         const size_t used = strlen(out);
         (void)snprintf(out + used, bytes - used, "%sreported on %s: %s %s %s%s%s%s",
                        used > 0 ? "; " : "", reports[i].gpu, reports[i].label,
-                       takes ? "starts with" : "does not start with", format, takes ? "" : " (",
-                       takes ? "" : reports[i].reason, takes ? "" : ")");
+                       takes ? "takes" : "does not take", format, explained ? " (" : "",
+                       explained ? reports[i].reason : "", explained ? ")" : "");
     }
 }

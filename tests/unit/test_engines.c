@@ -7,10 +7,15 @@
 
 #include <cmocka.h>
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <cjson/cJSON.h>
 
 #include "engine.h"
 #include "model_source.h"
+#include "printed_figure.h"
 
 static const double gib = 1073741824.0;
 
@@ -443,6 +448,69 @@ static void settings_are_the_engines_own(void **state) {
     assert_null(engine_find("nosuch"));
 }
 
+/* "Qwen3.8 27B dense" -> "qwen3.8-27b". */
+static void built_in_name(const char *printed, char *out, size_t bytes) {
+    size_t i = 0;
+    for (; printed[i] != '\0' && i + 1 < bytes && strcmp(printed + i, " dense") != 0; i++)
+        out[i] = printed[i] == ' ' ? '-' : (char)tolower((unsigned char)printed[i]);
+    out[i] = '\0';
+}
+
+/* The name --kv-format ends up with: fp8 of a model of pooled entries is its record. */
+static const char *format_of(const char *model, const char *printed) {
+    return strcmp(printed, "fp8") == 0 && strstr(model, "deepseek-v4") != NULL ? "fp8_ds_mla_584"
+                                                                               : printed;
+}
+
+static unsigned check_report(const cJSON *report, const char *list, const char *word) {
+    char model[96], words[160], notes_text[1024];
+    unsigned checked = 0;
+    built_in_name(cJSON_GetObjectItemCaseSensitive(report, "model")->valuestring, model,
+                  sizeof model);
+    const bool any = strcmp(model, "any") == 0;
+    const char *label = cJSON_GetObjectItemCaseSensitive(report, "engine")->valuestring;
+    const struct engine *engine = engine_find(strncmp(label, "SGLang", 6) == 0 ? "sglang" : "vllm");
+    const cJSON *format;
+    cJSON_ArrayForEach(format, cJSON_GetObjectItemCaseSensitive(report, list)) {
+        const char *name = format_of(model, format->valuestring);
+        engine_reports(engine, any ? "llama-3.3-70b" : model, name, notes_text, sizeof notes_text);
+        (void)snprintf(words, sizeof words, "reported on %s: %s %s %s",
+                       cJSON_GetObjectItemCaseSensitive(report, "gpu")->valuestring, label, word,
+                       name);
+        const bool wanted = !any || strcmp(list, "refuses") == 0;
+        if ((strstr(notes_text, words) != NULL) != wanted)
+            fail_msg("%s, %s: \"%s\"", model, name, notes_text);
+        const char *reason = cJSON_GetObjectItemCaseSensitive(report, "reason")->valuestring;
+        if (strcmp(list, "refuses") == 0 && strstr(notes_text, reason) == NULL)
+            fail_msg("%s, %s: \"%s\" does not say \"%s\"", model, name, notes_text, reason);
+        checked++;
+    }
+    return checked;
+}
+
+static void every_published_refusal_is_a_note(void **state) {
+    (void)state;
+    char *text = printed_load(KVGAUGE_SHARED_DIR "/facts/published.json");
+    if (text == NULL) {
+        print_message("skipped: " KVGAUGE_SHARED_DIR "/facts/published.json is not there\n");
+        skip();
+    }
+    cJSON *root = cJSON_Parse(text);
+    assert_non_null(root);
+    unsigned checked = 0;
+    const cJSON *report;
+    cJSON_ArrayForEach(report, cJSON_GetObjectItemCaseSensitive(root, "engine_refusals")) {
+        checked += check_report(report, "accepts", "takes");
+        checked += check_report(report, "refuses", "does not take");
+    }
+    assert_true(checked >= 18);
+    cJSON_Delete(root);
+    free(text);
+    char none[64];
+    engine_reports(engine_find("contiguous"), "qwen3.8-27b", "nvfp4", none, sizeof none);
+    assert_string_equal(none, "");
+}
+
 static void huge_sizes_are_refused(void **state) {
     (void)state;
     const struct model model = load("gpt-oss-20b");
@@ -475,6 +543,7 @@ int main(void) {
         cmocka_unit_test(contiguous_reserves_the_longest),
         cmocka_unit_test(refusals_say_why),
         cmocka_unit_test(settings_are_the_engines_own),
+        cmocka_unit_test(every_published_refusal_is_a_note),
         cmocka_unit_test(huge_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
