@@ -136,6 +136,7 @@ void options_free(struct options *options) {
         free(options->models[i]);
     for (size_t i = 0; i < options->engine_setting_count; i++)
         free(options->engine_settings[i]);
+    free(options->expect_file);
     free(options->lengths_file);
     free(options->save_path);
     free(options->device);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "expect.h"
 #include "format.h"
 #include "formula.h"
 #include "model.h"
@@ -86,6 +87,10 @@ struct options {
     const struct engine *engine;             /* host/engines; NULL: none asked for */
     char *engine_settings[OPTIONS_MAX_LIST]; /* KEY=VALUE as given; owned */
     size_t engine_setting_count;
+    bool expect_given;
+    struct expect_figure expect; /* meaningful when expect_given */
+    char *expect_file;           /* owned, or NULL */
+    double tolerance_percent;    /* 0: the last digit of the figure */
 
     enum writer_form output;
     char *save_path; /* owned, or NULL */

@@ -306,6 +306,28 @@ PARSER(engine_opt) {
     return keep(&options->engine_settings[options->engine_setting_count++], text, message);
 }
 
+PARSER(expect) {
+    options->expect_given = true;
+    return expect_parse(option, text, &options->expect, message);
+}
+
+PARSER(expect_file) {
+    (void)option;
+    return keep(&options->expect_file, text, message);
+}
+
+PARSER(tolerance) {
+    char number[32];
+    (void)snprintf(number, sizeof number, "%s", text);
+    if (strlen(text) < sizeof number && number[0] != '\0' && text[strlen(text) - 1] == '%')
+        number[strlen(text) - 1] = '\0';
+    if (strlen(text) >= sizeof number ||
+        number_parse_seconds(option, number, &options->tolerance_percent, NULL) != STATUS_OK ||
+        !(options->tolerance_percent > 0 && options->tolerance_percent <= 100))
+        return refuse(option, text, "percent above 0, at most 100: 1%, 0.5", message);
+    return STATUS_OK;
+}
+
 PARSER(itemise) {
     (void)option, (void)text, (void)message;
     options->itemise = true;

@@ -164,8 +164,11 @@ void predict_row(const struct predict_question *question, struct predict_answer 
         set_notes(question, out);
     if (out->status == STATUS_OK && question->which.options->engine != NULL)
         out->status = predict_engine(question, &storage, out);
-    if (out->status == STATUS_OK)
+    if (out->status == STATUS_OK) {
+        if (question->which.options->expect_given)
+            predict_expect(question, &storage, out);
         return;
+    }
     char note[sizeof out->why.line + 16];
     (void)snprintf(note, sizeof note, "refused: %s", out->why.line);
     predict_row_note(out, note);

@@ -18,6 +18,7 @@ struct predict_question {
     const struct options_format *format;
     uint64_t tokens; /* 0: the native context, which no source gives */
     uint64_t seqs;
+    const struct model *whole;                    /* before it was split over ranks */
     const struct engine_setting *engine_settings; /* of --engine; unused without */
 };
 
@@ -29,6 +30,9 @@ struct predict_answer {
     struct formula_result formula; /* meaningful with STATUS_OK */
     bool has_engine;               /* --engine answers; the rest is its answer */
     struct engine_answer engine;
+    bool judged; /* --expect has a figure for this row */
+    bool agrees;
+    char verdict[EXPECT_VERDICT_BYTES];
     char notes[1600];
     struct writer_value values[PREDICT_FIELD_COUNT]; /* texts point into this and the question */
 };
@@ -49,6 +53,10 @@ enum status predict_engine_items(const struct predict_answer *answer, struct pre
 /* Fills the engine's cells of an answer that has its formula. STATUS_WRONG: a defect of ours. */
 enum status predict_engine(const struct predict_question *question,
                            const struct formula_storage *storage, struct predict_answer *out);
+
+/* Fills the cells of --expect of an answer that has everything else (host/predict_expect.c). */
+void predict_expect(const struct predict_question *question, const struct formula_storage *storage,
+                    struct predict_answer *out);
 
 /* Cells of a row behind `answer`: its question, and nothing else. */
 void predict_row_behind(const struct predict_answer *answer, struct writer_value *values);
