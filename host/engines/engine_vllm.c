@@ -42,6 +42,12 @@ static enum status check(const struct engine_question *question, const struct en
     bool latent = false;
     for (uint32_t g = 0; g < layout->count; g++)
         latent = latent || layout->groups[g].of->kind == MODEL_LATENT;
+    const struct engine_setting *block = &question->settings[BLOCK_SIZE];
+    if (block->given && block->number % 16 != 0)
+        return status_set(text, STATUS_REFUSED,
+                          "vLLM: --engine-opt block-size=%llu: its attention kernels need a "
+                          "multiple of 16",
+                          (unsigned long long)block->number);
     if (storage->record == RECORD_FP8_DS_MLA_656)
         return STATUS_OK;
     const bool pair = storage->k_format != storage->v_format;
@@ -162,6 +168,9 @@ static void note_plan(const struct engine_question *question, const struct vllm_
                     (unsigned long long)plan->table_count,
                     (unsigned long long)plan->layers_per_table, page,
                     first->kind == VLLM_STATE ? "blocks of" : "attention blocks of", block);
+    if (plan->one_table && first->group->of->kind == MODEL_LATENT &&
+        !question->settings[BLOCK_SIZE].given)
+        engine_note(out, "block-size of FlashMLA taken; other MLA backends have 32 or 128");
     for (uint32_t s = 0; s < plan->count; s++)
         if (plan->specs[s].kind == VLLM_WINDOW &&
             !question->settings[MAX_NUM_BATCHED_TOKENS].given) {
