@@ -1,11 +1,11 @@
-/* llama.cpp: cells, each one token of one layer, in steps of 256; a second cache for window layers;
- * recurrent layers in a third, in f32 whatever is asked.
+/* llama.cpp: cells, each one token of one layer, in steps of 256; a second cache for window layers,
+ * another for index keys; recurrent layers in one of their own, in f32 whatever is asked.
  *
- * Read in llama.cpp 3514e9f: src/llama-context.cpp (context and batch sizes, since pull request
- * 17046), src/llama-kv-cache.cpp, src/llama-kv-cache-iswa.cpp, src/llama-memory-recurrent.cpp,
- * src/llama-model.cpp (recurrent types). Of MLA only the latent is stored, as since 2026: the V
- * tensor of that commit is gone. With flash attention, which quantised V needs; without it V rows
- * are padded to the widest layer's. Not modelled: index keys, compressed entries. */
+ * Read in llama.cpp 0c1e57098: src/llama-context.cpp (context and batch sizes), llama-kv-cache.cpp,
+ * llama-kv-cache-iswa.cpp, llama-kv-cache-dsa.cpp, llama-memory-recurrent.cpp, and llama-model.cpp
+ * (which of them, recurrent types). With flash attention, which quantised V needs; without it V
+ * rows are padded to the widest layer's. Not modelled: compressed entries, index keys beside K and
+ * V, rows kept to roll drafts back. */
 #include "engine_parts.h"
 
 #include "number.h"
@@ -143,6 +143,25 @@ static void add_cells(const struct engine_question *question, const struct conte
     engine_add_item(out, name, engine_change(fits, layer_bytes, stored, asked));
 }
 
+/* Index keys: one head of K, in K's type, and no V. */
+static void add_keys(const struct engine_question *question, const struct context *context,
+                     const struct engine_group *group, struct cache *cache,
+                     struct engine_answer *out, bool *fits) {
+    struct engine_group as_k = *group;
+    if (question->storage.index == FORMULA_INDEX_NONE)
+        return;
+    as_k.token_bytes = format_row_bytes(question->storage.k_format, group->of->key_dim);
+    as_k.k_bytes = as_k.token_bytes;
+    add_cells(question, context, &as_k, context->cells,
+              "cells beyond the tokens asked, in steps of 256", cache, out, fits);
+    engine_add_item(
+        out, "index keys in the type of K",
+        engine_change(fits,
+                      engine_times(fits, engine_times(fits, group->kept_tokens, question->seqs),
+                                   group->layers),
+                      as_k.token_bytes, group->token_bytes));
+}
+
 /* The recurrent layers: one row per slot, four bytes a value of state and of convolution. */
 static void add_state(const struct engine_question *question, const struct context *context,
                       const struct engine_group *group, uint64_t *r_bytes, uint64_t *s_bytes,
@@ -167,13 +186,22 @@ static enum status check(const struct engine_question *question, const struct en
     if (storage->record != RECORD_COUNT || !stores(storage->k_format) || !stores(storage->v_format))
         return engine_refuse_format(&engine_llama_cpp, question, "bf16, f16, q8_0 and q4_0", text);
     uint64_t window_tokens = 0;
+    bool latent = false;
+    for (uint32_t g = 0; g < layout->count; g++)
+        latent = latent || layout->groups[g].of->kind == MODEL_LATENT;
     for (uint32_t g = 0; g < layout->count; g++) {
         const struct model_group *group = layout->groups[g].of;
-        if (group->kind == MODEL_INDEX && storage->index != FORMULA_INDEX_NONE)
+        const bool index = group->kind == MODEL_INDEX && storage->index != FORMULA_INDEX_NONE;
+        if (index && !latent)
             return status_set(text, STATUS_REFUSED,
-                              "%s: its cache of index keys is not known to this version; "
-                              "--index-format none leaves them out",
+                              "%s: its cache of index keys beside K and V is not known to this "
+                              "version; --index-format none leaves them out",
                               engine_llama_cpp.version);
+        if (index && !format_fits(storage->k_format, group->key_dim))
+            return status_set(text, STATUS_REFUSED,
+                              "%s keeps index keys in the type of K, and %s cannot hold %u values",
+                              engine_llama_cpp.version, format_get(storage->k_format)->name,
+                              group->key_dim);
         if (group->kind != MODEL_WINDOW)
             continue;
         if (window_tokens != 0 && group->window_tokens != window_tokens)
@@ -197,7 +225,7 @@ static enum status plan(const struct engine_question *question, struct engine_an
         status = open_context(question, &context, text);
     if (status != STATUS_OK)
         return status;
-    struct cache all = {0}, window = {0};
+    struct cache all = {0}, window = {0}, keys = {0};
     uint64_t r_bytes = 0, s_bytes = 0, layers = 0;
     bool fits = true;
     for (uint32_t g = 0; g < layout.count; g++) {
@@ -211,19 +239,22 @@ static enum status plan(const struct engine_question *question, struct engine_an
                       context.swa_full ? "window layers at full length (swa-full)"
                                        : "window cells for a micro batch, in steps of 256",
                       &window, out, &fits);
-        else if (group->of->kind != MODEL_INDEX)
+        else if (group->of->kind == MODEL_INDEX)
+            add_keys(question, &context, group, &keys, out, &fits);
+        else
             add_cells(question, &context, group, context.cells,
                       "cells beyond the tokens asked, in steps of 256", &all, out, &fits);
     }
     say_cache(question, &context, &all, out);
     say_cache(question, &context, &window, out);
+    say_cache(question, &context, &keys, out);
     if (r_bytes + s_bytes > 0)
-        engine_say(out,
-                   "llama_memory_recurrent: size = %7.2f MiB (%6llu cells, %3llu layers, %2llu "
-                   "seqs), R (f32): %7.2f MiB, S (f32): %7.2f MiB",
-                   mib(r_bytes + s_bytes), (unsigned long long)context.slots,
-                   (unsigned long long)layers, (unsigned long long)context.slots, mib(r_bytes),
-                   mib(s_bytes));
+        engine_say(
+            out,
+            "llama_memory_recurrent: size = %7.2f MiB (%6llu cells, %3llu layers, %2llu seqs "
+            " 0 rs_seq), R (f32): %7.2f MiB, S (f32): %7.2f MiB, P (f32):    0.00 MiB",
+            mib(r_bytes + s_bytes), (unsigned long long)context.slots, (unsigned long long)layers,
+            (unsigned long long)context.slots, mib(r_bytes), mib(s_bytes));
     if (!question->settings[KV_UNIFIED].given && question->seqs > 1)
         engine_note(out, "cells of each slot apart; --engine-opt kv-unified shares them");
     if (!fits)
@@ -242,7 +273,7 @@ static enum status plan(const struct engine_question *question, struct engine_an
 
 const struct engine engine_llama_cpp = {
     .name = "llama.cpp",
-    .version = "llama.cpp 3514e9f",
+    .version = "llama.cpp 0c1e57098",
     .settings = settings,
     .setting_count = sizeof settings / sizeof settings[0],
     .plan = plan,

@@ -212,6 +212,49 @@ static void llama_cpp_cells(void **state) {
     assert_int_equal(answer.bytes, 12884901888); /* 12 GiB again */
 }
 
+/* Sparse MLA: latents without V, and index keys of 128 values in the type of K. */
+static void llama_cpp_latents_and_index_keys(void **state) {
+    (void)state;
+    struct engine_answer answer =
+        ask_model("llama.cpp", "", "deepseek-v3.2", storage_of(FORMAT_Q8_0), 8192, 1, 0);
+    assert_int_equal(answer.bytes, (uint64_t)8192 * 61 * (576 + 128) * 34 / 32);
+    assert_int_equal(item(&answer, "index keys in the type of K"), 8192 * 61 * (136 - 128));
+    says(&answer, "V (q8_0):    0.00 MiB");
+}
+
+/* Sparse MLA elsewhere: keys of 132 bytes; SGLang's fp8 latent is 656, one page of 64 is padding.
+ */
+static void sparse_latents_elsewhere(void **state) {
+    (void)state;
+    struct engine_answer answer =
+        ask_model("vllm", "", "deepseek-v3.2", storage_of(FORMAT_BF16), 8192, 2, 0);
+    assert_int_equal(answer.bytes, (uint64_t)(2 * 128 + 1) * 64 * 61 * (1152 + 132));
+    answer = ask_model("sglang", "", "deepseek-v3.2", storage_of(FORMAT_FP8_E4M3), 8192, 2, 0);
+    assert_int_equal(answer.bytes, (uint64_t)(2 * 8192 + 64) * 61 * (656 + 132));
+    assert_int_equal(item(&answer, "latents with scales, rotary in 16 bits"),
+                     (uint64_t)2 * 8192 * 61 * (656 - 576));
+}
+
+/* The check that keeps the others honest. */
+static enum status lie(const struct engine_question *question, struct engine_answer *out,
+                       struct status_text *text) {
+    (void)question, (void)text;
+    out->bytes = out->formula_bytes + 1;
+    return STATUS_OK;
+}
+
+static void items_that_do_not_add_up_are_a_defect(void **state) {
+    (void)state;
+    const struct engine liar = {.name = "liar", .version = "1", .plan = lie};
+    const struct model model = load("llama-3.3-70b");
+    const struct engine_question question = {
+        .model = &model, .storage = storage_of(FORMAT_BF16), .tokens = 8192, .seqs = 1};
+    struct engine_answer answer;
+    struct status_text text = {""};
+    assert_int_equal(engine_ask(&liar, &question, &answer, &text), STATUS_WRONG);
+    assert_non_null(strstr(text.line, "a defect of kvgauge"));
+}
+
 static void contiguous_reserves_the_longest(void **state) {
     (void)state;
     struct engine_answer answer =
@@ -236,7 +279,7 @@ static void refusals_say_why(void **state) {
         {"vllm", "block-size=20", "llama-3.3-70b", FORMAT_BF16, "block-size=20"},
         {"vllm", "max-model-len=1k", "llama-3.3-70b", FORMAT_BF16, "max-model-len=1024"},
         {"llama.cpp", "", "llama-3.3-70b", FORMAT_NVFP4, "has no nvfp4 cache"},
-        {"llama.cpp", "", "deepseek-v3.2", FORMAT_F16, "--index-format none"},
+        {"llama.cpp", "", "minimax-m3.1-flash", FORMAT_F16, "--index-format none"},
         {"llama.cpp", "ctx-size=1k", "llama-3.3-70b", FORMAT_F16, "ctx-size=1024"},
         {"llama.cpp", "parallel=1", "llama-3.3-70b", FORMAT_F16, "parallel=1"},
         {"sglang", "", "llama-3.3-70b", FORMAT_Q4_0, "has no q4_0 cache"},
@@ -319,6 +362,9 @@ int main(void) {
         cmocka_unit_test(vllm_attention_pages_cover_a_state),
         cmocka_unit_test(sglang_slots),
         cmocka_unit_test(llama_cpp_cells),
+        cmocka_unit_test(llama_cpp_latents_and_index_keys),
+        cmocka_unit_test(sparse_latents_elsewhere),
+        cmocka_unit_test(items_that_do_not_add_up_are_a_defect),
         cmocka_unit_test(contiguous_reserves_the_longest),
         cmocka_unit_test(refusals_say_why),
         cmocka_unit_test(settings_are_the_engines_own),
