@@ -203,7 +203,10 @@ static void count_tokens(const struct engine_question *question, const struct vl
     }
     /* In vLLM's own double arithmetic, or the last token differs. */
     const double concurrency = (double)blocks / (double)plan->blocks_per_request;
-    const uint64_t tokens = (uint64_t)(concurrency * (double)question->tokens);
+    const double product = concurrency * (double)question->tokens;
+    if (!(product < (double)INT64_MAX))
+        return; /* states alone: no length limits how many */
+    const uint64_t tokens = (uint64_t)product;
     char grouped[NUMBER_TEXT_BYTES], length[NUMBER_TEXT_BYTES];
     number_group_digits(tokens, grouped);
     number_group_digits(question->tokens, length);

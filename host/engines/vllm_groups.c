@@ -58,14 +58,14 @@ static void gather(const struct engine_question *question, const struct engine_l
     }
 }
 
-static uint64_t common_multiple(uint64_t a, uint64_t b) {
+static uint64_t common_multiple(bool *fits, uint64_t a, uint64_t b) {
     uint64_t x = a, y = b;
     while (y != 0) {
         const uint64_t rest = x % y;
         x = y;
         y = rest;
     }
-    return a / x * b;
+    return engine_times(fits, a / x, b);
 }
 
 /* One block size for all attention layers: the default, or long enough that a page covers a
@@ -74,7 +74,7 @@ static enum status choose_block(const struct engine_question *question,
                                 const struct vllm_choices *choices, const struct vllm_plan *plan,
                                 uint64_t *out, struct status_text *text) {
     const struct vllm_spec *attention = NULL, *state = NULL;
-    bool latent = false, index = false;
+    bool latent = false, index = false, fits = true;
     uint32_t state_kinds = 0;
     for (uint32_t s = 0; s < plan->count; s++) {
         const struct vllm_spec *spec = &plan->specs[s];
@@ -104,12 +104,14 @@ static enum status choose_block(const struct engine_question *question,
                               "vLLM: mamba-cache-mode=all aligns blocks to the chunks of the "
                               "model's kernels, which no layout says; --engine-opt "
                               "mamba-block-size=N does");
-        step = common_multiple(choices->state_step, step);
+        step = common_multiple(&fits, choices->state_step, step);
     }
-    const uint64_t block =
-        step * checked_divide_up(state->state_bytes, step * attention->token_bytes);
+    const uint64_t page = engine_times(&fits, step, attention->token_bytes);
+    if (!fits || page == 0)
+        return engine_too_large(&engine_vllm, text);
+    const uint64_t block = engine_times(&fits, step, checked_divide_up(state->state_bytes, page));
     *out = block > *out ? block : *out;
-    return STATUS_OK;
+    return fits ? STATUS_OK : engine_too_large(&engine_vllm, text);
 }
 
 /* Every page as large as the largest: attention by longer blocks, states by padding. */

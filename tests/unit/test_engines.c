@@ -352,6 +352,15 @@ static void huge_sizes_are_refused(void **state) {
             strcmp(engine_get(i)->name, "contiguous") == 0 ? "max-len=200000000000000" : "");
         assert_int_equal(engine_ask(engine_get(i), &question, &answer, &text), STATUS_OVERFLOW);
     }
+    /* A block that no page holds. */
+    const struct model hybrid = load("qwen3.8-27b");
+    struct engine_question question = {
+        .model = &hybrid, .storage = storage_of(FORMAT_BF16), .tokens = 8192, .seqs = 1};
+    struct engine_answer answer;
+    struct status_text text = {""};
+    set(&question, "vllm",
+        "mamba-cache-mode=all mamba-block-size=4294967295 block-size=4294967280");
+    assert_int_equal(engine_ask(engine_find("vllm"), &question, &answer, &text), STATUS_OVERFLOW);
 }
 
 int main(void) {
