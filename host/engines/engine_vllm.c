@@ -39,9 +39,11 @@ enum { USUAL_BATCHED_TOKENS = 8192 };
 static enum status check(const struct engine_question *question, const struct engine_layout *layout,
                          struct status_text *text) {
     const struct formula_storage *storage = &question->storage;
-    bool latent = false;
-    for (uint32_t g = 0; g < layout->count; g++)
+    bool latent = false, index = false;
+    for (uint32_t g = 0; g < layout->count; g++) {
         latent = latent || layout->groups[g].of->kind == MODEL_LATENT;
+        index = index || layout->groups[g].of->kind == MODEL_INDEX;
+    }
     const struct engine_setting *block = &question->settings[BLOCK_SIZE];
     if (block->given && block->number % 16 != 0)
         return status_set(text, STATUS_REFUSED,
@@ -59,10 +61,16 @@ static enum status check(const struct engine_question *question, const struct en
                               "it has",
                               engine_vllm.version);
         return STATUS_OK;
+    case FORMAT_FP8_E5M2:
+        if (latent && index)
+            return status_set(text, STATUS_REFUSED,
+                              "%s has no fp8_e5m2 cache with sparse MLA; bf16, fp8_e4m3 and "
+                              "fp8_ds_mla_656 it has",
+                              engine_vllm.version);
+        return STATUS_OK;
     case FORMAT_BF16:
     case FORMAT_F16:
     case FORMAT_FP8_E4M3:
-    case FORMAT_FP8_E5M2:
         return STATUS_OK;
     default:
         return engine_refuse_format(&engine_vllm, question,
@@ -171,6 +179,11 @@ static void note_plan(const struct engine_question *question, const struct vllm_
     if (plan->one_table && first->group->of->kind == MODEL_LATENT &&
         !question->settings[BLOCK_SIZE].given)
         engine_note(out, "block-size of FlashMLA taken; other MLA backends have 32 or 128");
+    for (uint32_t s = 0; s < plan->count; s++)
+        if (plan->specs[s].group->of->kind == MODEL_INDEX &&
+            question->storage.record == RECORD_COUNT &&
+            question->storage.k_format == FORMAT_FP8_E4M3)
+            engine_note(out, "FlashInfer's sparse MLA; FlashMLA's fp8 is fp8_ds_mla_656");
     for (uint32_t s = 0; s < plan->count; s++)
         if (plan->specs[s].kind == VLLM_WINDOW &&
             !question->settings[MAX_NUM_BATCHED_TOKENS].given) {

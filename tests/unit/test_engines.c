@@ -229,6 +229,8 @@ static void sparse_latents_elsewhere(void **state) {
     struct engine_answer answer =
         ask_model("vllm", "", "deepseek-v3.2", storage_of(FORMAT_BF16), 8192, 2, 0);
     assert_int_equal(answer.bytes, (uint64_t)(2 * 128 + 1) * 64 * 61 * (1152 + 132));
+    answer = ask_model("vllm", "", "deepseek-v3.2", storage_of(FORMAT_FP8_E4M3), 8192, 2, 0);
+    notes(&answer, "FlashMLA's fp8 is fp8_ds_mla_656");
     answer = ask_model("sglang", "", "deepseek-v3.2", storage_of(FORMAT_FP8_E4M3), 8192, 2, 0);
     assert_int_equal(answer.bytes, (uint64_t)(2 * 8192 + 64) * 61 * (656 + 132));
     assert_int_equal(item(&answer, "latents with scales, rotary in 16 bits"),
@@ -273,6 +275,7 @@ static void refusals_say_why(void **state) {
         const char *why;
     } cases[] = {
         {"vllm", "", "glm-4.7-flash", FORMAT_NVFP4, "no nvfp4 cache with MLA"},
+        {"vllm", "", "deepseek-v3.2", FORMAT_FP8_E5M2, "no fp8_e5m2 cache with sparse MLA"},
         {"vllm", "", "llama-3.3-70b", FORMAT_Q8_0, "has no q8_0 cache"},
         {"vllm", "", "deepseek-v4-flash", FORMAT_BF16, "compressed entries"},
         {"vllm", "mamba-cache-mode=all", "qwen3.8-27b", FORMAT_BF16, "mamba-block-size"},
