@@ -134,6 +134,9 @@ enum status options_parse(int argc, char *const *argv, struct options *options,
 void options_free(struct options *options) {
     for (size_t i = 0; i < options->model_count; i++)
         free(options->models[i]);
+    for (size_t i = 0; i < options->engine_setting_count; i++)
+        free(options->engine_settings[i]);
+    free(options->expect_file);
     free(options->lengths_file);
     free(options->save_path);
     free(options->device);

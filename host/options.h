@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "expect.h"
 #include "format.h"
 #include "formula.h"
 #include "model.h"
@@ -23,6 +24,8 @@ enum options_command {
 };
 
 enum { OPTIONS_MAX_LIST = 64 };
+
+struct engine;
 
 /* One entry of --kv-format. */
 struct options_format {
@@ -80,6 +83,14 @@ struct options {
     uint64_t budget_bytes;
     uint64_t weights_bytes;
     bool itemise;
+
+    const struct engine *engine;             /* host/engines; NULL: none asked for */
+    char *engine_settings[OPTIONS_MAX_LIST]; /* KEY=VALUE as given; owned */
+    size_t engine_setting_count;
+    bool expect_given;
+    struct expect_figure expect; /* meaningful when expect_given */
+    char *expect_file;           /* owned, or NULL */
+    double tolerance_percent;    /* 0: the last digit of the figure */
 
     enum writer_form output;
     char *save_path; /* owned, or NULL */

@@ -5,6 +5,8 @@
 #include <strings.h>
 
 #include "brief.h"
+#include "engine.h"
+#include "nearest.h"
 #include "number.h"
 #include "options_list.h"
 
@@ -278,6 +280,52 @@ PARSER(min_time) {
 
 PARSER(max_time) {
     return number_parse_seconds(option, text, &options->max_time_s, message);
+}
+
+PARSER(engine) {
+    const char *names[8];
+    char near[96], all[96] = "", shown[BRIEF_BYTES];
+    size_t count = 0;
+    options->engine = engine_find(text);
+    if (options->engine != NULL)
+        return STATUS_OK;
+    for (; count < engine_count() && count < sizeof names / sizeof names[0]; count++) {
+        const size_t used = strlen(all);
+        names[count] = engine_get(count)->name;
+        (void)snprintf(all + used, sizeof all - used, "%s%s", count > 0 ? ", " : "", names[count]);
+    }
+    nearest_names(text, names, count, near, sizeof near);
+    return status_set(message, STATUS_BAD_INPUT, "%s %s: unknown%s%s; there are %s", option,
+                      brief_text(text, shown), near[0] != '\0' ? ", nearest: " : "", near, all);
+}
+
+PARSER(engine_opt) {
+    if (options->engine_setting_count == OPTIONS_MAX_LIST)
+        return status_set(message, STATUS_BAD_INPUT, "%s: at most %d settings", option,
+                          OPTIONS_MAX_LIST);
+    return keep(&options->engine_settings[options->engine_setting_count++], text, message);
+}
+
+PARSER(expect) {
+    options->expect_given = true;
+    return expect_parse(option, text, &options->expect, message);
+}
+
+PARSER(expect_file) {
+    (void)option;
+    return keep(&options->expect_file, text, message);
+}
+
+PARSER(tolerance) {
+    char number[32];
+    (void)snprintf(number, sizeof number, "%s", text);
+    if (strlen(text) < sizeof number && number[0] != '\0' && text[strlen(text) - 1] == '%')
+        number[strlen(text) - 1] = '\0';
+    if (strlen(text) >= sizeof number ||
+        number_parse_seconds(option, number, &options->tolerance_percent, NULL) != STATUS_OK ||
+        !(options->tolerance_percent > 0 && options->tolerance_percent <= 100))
+        return refuse(option, text, "percent above 0, at most 100: 1%, 0.5", message);
+    return STATUS_OK;
 }
 
 PARSER(itemise) {

@@ -7,47 +7,9 @@
 #include "checked.h"
 #include "number.h"
 
-const struct writer_field predict_fields[PREDICT_FIELD_COUNT] = {
-    [PREDICT_MODEL] = {"model", "model", 0},
-    [PREDICT_K_FORMAT] = {"k_format", "K format", 0},
-    [PREDICT_V_FORMAT] = {"v_format", "V format", 0},
-    [PREDICT_INDEX_FORMAT] = {"index_format", "index", 0},
-    [PREDICT_TOKENS] = {"tokens", "tokens", 0},
-    [PREDICT_SEQS] = {"seqs", "seqs", 0},
-    [PREDICT_TP] = {"tp", NULL, 0},
-    [PREDICT_KV_RATE] = {"kv_bytes_per_token", NULL, 1},
-    [PREDICT_INDEX_RATE] = {"index_bytes_per_token", NULL, 1},
-    [PREDICT_RATE] = {"bytes_per_token", "B/token", 1},
-    [PREDICT_FIXED] = {"fixed_bytes_per_seq", "fixed B/seq", 0},
-    [PREDICT_TOTAL] = {"total_bytes", "total B", 0},
-    [PREDICT_PAGED] = {"paged_bytes", "paged B", 0},
-    [PREDICT_PADDING] = {"padding_bytes", NULL, 0},
-    [PREDICT_TOKENS_GB] = {"tokens_per_gb", "tokens/GB", 0},
-    [PREDICT_TOKENS_VS_BASELINE] = {"tokens_vs_baseline", "tokens x", 2},
-    [PREDICT_FITS] = {"fits", "fits", 0},
-    [PREDICT_LEFT] = {"left_bytes", "left B", 0},
-    [PREDICT_MAX_TOKENS] = {"max_tokens", "max tokens", 0},
-    [PREDICT_MAX_SEQS] = {"max_seqs", "max seqs", 0},
-    [PREDICT_NOTES] = {"notes", "notes", 0},
-};
-
-static struct writer_value text_value(const char *text) {
-    return text == NULL || text[0] == '\0'
-               ? (struct writer_value){.kind = WRITER_NULL}
-               : (struct writer_value){.kind = WRITER_TEXT, .as.text = text};
-}
-
-static struct writer_value number_value(uint64_t number) {
-    return (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = number};
-}
-
-static struct writer_value real_value(double real) {
-    return (struct writer_value){.kind = WRITER_REAL, .as.real = real};
-}
-
 /* A rate is a whole number of bytes where it can be. */
 static struct writer_value rate_value(struct formula_rate rate) {
-    return rate.tokens == 1 ? number_value(rate.bytes) : real_value(formula_rate_value(rate));
+    return rate.tokens == 1 ? predict_number(rate.bytes) : predict_real(formula_rate_value(rate));
 }
 
 static bool has_index(const struct model *model) {
@@ -76,17 +38,17 @@ static void set_question(const struct predict_question *question,
         values[i] = (struct writer_value){.kind = WRITER_NULL};
     const bool record = resolved->record != RECORD_COUNT;
     const struct model *model = &question->which.model;
-    values[PREDICT_MODEL] = text_value(model->name);
+    values[PREDICT_MODEL] = predict_text(model->name);
     values[PREDICT_K_FORMAT] =
-        text_value(record ? resolved->name : format_get(storage->k_format)->name);
+        predict_text(record ? resolved->name : format_get(storage->k_format)->name);
     values[PREDICT_V_FORMAT] =
-        text_value(record ? resolved->name : format_get(storage->v_format)->name);
+        predict_text(record ? resolved->name : format_get(storage->v_format)->name);
     if (has_index(model))
-        values[PREDICT_INDEX_FORMAT] = text_value(formula_index_name(storage->index));
+        values[PREDICT_INDEX_FORMAT] = predict_text(formula_index_name(storage->index));
     if (question->tokens > 0)
-        values[PREDICT_TOKENS] = number_value(question->tokens);
-    values[PREDICT_SEQS] = number_value(question->seqs);
-    values[PREDICT_TP] = number_value(question->which.options->tp);
+        values[PREDICT_TOKENS] = predict_number(question->tokens);
+    values[PREDICT_SEQS] = predict_number(question->seqs);
+    values[PREDICT_TP] = predict_number(question->which.options->tp);
 }
 
 static int64_t left_bytes(const struct options *options, uint64_t total_bytes) {
@@ -117,16 +79,16 @@ static enum status set_budget(const struct predict_question *question,
         out->values[PREDICT_LEFT] =
             (struct writer_value){.kind = WRITER_SIGNED, .as.signed_number = left};
     if (max_tokens != UINT64_MAX)
-        out->values[PREDICT_MAX_TOKENS] = number_value(max_tokens);
+        out->values[PREDICT_MAX_TOKENS] = predict_number(max_tokens);
     if (max_seqs != UINT64_MAX)
-        out->values[PREDICT_MAX_SEQS] = number_value(max_seqs);
+        out->values[PREDICT_MAX_SEQS] = predict_number(max_seqs);
     return STATUS_OK;
 }
 
-static void add_note(struct predict_answer *out, const char *note) {
+void predict_row_note(struct predict_answer *out, const char *note) {
     const size_t used = strlen(out->notes);
     (void)snprintf(out->notes + used, sizeof out->notes - used, "%s%s", used > 0 ? "; " : "", note);
-    out->values[PREDICT_NOTES] = text_value(out->notes);
+    out->values[PREDICT_NOTES] = predict_text(out->notes);
 }
 
 static void set_notes(const struct predict_question *question, struct predict_answer *out) {
@@ -134,18 +96,18 @@ static void set_notes(const struct predict_question *question, struct predict_an
     if (question->format->is_auto) {
         (void)snprintf(note, sizeof note, "auto is %s (%s)", out->format.name,
                        question->auto_reason);
-        add_note(out, note);
+        predict_row_note(out, note);
     }
     if (question->format->is_bare && out->format.record != RECORD_COUNT) {
         (void)snprintf(note, sizeof note, "%s is %s here", question->format->name,
                        out->format.name);
-        add_note(out, note);
+        predict_row_note(out, note);
     }
     const uint64_t native = question->which.model.native_context;
     if (native > 0 && question->tokens > native) {
         (void)snprintf(note, sizeof note, "past the native context of %llu",
                        (unsigned long long)native);
-        add_note(out, note);
+        predict_row_note(out, note);
     }
 }
 
@@ -178,16 +140,16 @@ static enum status compute(const struct predict_question *question,
     out->values[PREDICT_KV_RATE] = rate_value(formula->kv_rate);
     out->values[PREDICT_INDEX_RATE] = rate_value(formula->index_rate);
     out->values[PREDICT_RATE] = rate_value(formula->rate);
-    out->values[PREDICT_FIXED] = number_value(formula->fixed_bytes_per_seq);
-    out->values[PREDICT_TOTAL] = number_value(formula->total_bytes);
-    out->values[PREDICT_PAGED] = number_value(paged_bytes);
-    out->values[PREDICT_PADDING] = number_value(paged_bytes - formula->total_bytes);
+    out->values[PREDICT_FIXED] = predict_number(formula->fixed_bytes_per_seq);
+    out->values[PREDICT_TOTAL] = predict_number(formula->total_bytes);
+    out->values[PREDICT_PAGED] = predict_number(paged_bytes);
+    out->values[PREDICT_PADDING] = predict_number(paged_bytes - formula->total_bytes);
     const double rate = formula_rate_value(formula->rate);
     if (rate > 0) {
-        out->values[PREDICT_TOKENS_GB] = real_value(1e9 / rate);
+        out->values[PREDICT_TOKENS_GB] = predict_real(1e9 / rate);
         const double baseline = baseline_rate(question);
         if (baseline > 0)
-            out->values[PREDICT_TOKENS_VS_BASELINE] = real_value(baseline / rate);
+            out->values[PREDICT_TOKENS_VS_BASELINE] = predict_real(baseline / rate);
     }
     return STATUS_OK;
 }
@@ -198,27 +160,29 @@ void predict_row(const struct predict_question *question, struct predict_answer 
         run_case_storage(&question->which, question->format, &out->format);
     set_question(question, &storage, &out->format, out->values);
     out->status = compute(question, &storage, out);
-    if (out->status == STATUS_OK) {
+    if (out->status == STATUS_OK)
         set_notes(question, out);
+    if (out->status == STATUS_OK && question->which.options->engine != NULL)
+        out->status = predict_engine(question, &storage, out);
+    if (out->status == STATUS_OK) {
+        if (question->which.options->expect_given)
+            predict_expect(question, &storage, out);
         return;
     }
     char note[sizeof out->why.line + 16];
     (void)snprintf(note, sizeof note, "refused: %s", out->why.line);
-    add_note(out, note);
+    predict_row_note(out, note);
 }
 
-static enum status write_item(const struct predict_answer *answer, struct writer_value *values,
-                              const char *notes, struct session_output *output,
-                              struct status_text *text) {
-    for (size_t i = 0; i <= PREDICT_TP; i++)
-        values[i] = answer->values[i];
-    values[PREDICT_NOTES] = text_value(notes);
-    return session_output_row(output, values, text);
+void predict_row_behind(const struct predict_answer *answer, struct writer_value *values) {
+    for (size_t i = 0; i < PREDICT_FIELD_COUNT; i++)
+        values[i] =
+            i <= PREDICT_TP ? answer->values[i] : (struct writer_value){.kind = WRITER_NULL};
 }
 
 static enum status write_group(const struct predict_question *question,
                                const struct predict_answer *answer, uint32_t index,
-                               struct session_output *output, struct status_text *text) {
+                               struct predict_output *output, struct status_text *text) {
     const struct formula_group *group = &answer->formula.groups[index];
     const uint64_t fixed = group->window_bytes + group->state_bytes + group->conv_bytes;
     char words[96], notes[256];
@@ -230,20 +194,22 @@ static enum status write_group(const struct predict_question *question,
                        (unsigned long long)group->state_bytes,
                        (unsigned long long)group->conv_bytes);
     }
-    struct writer_value values[PREDICT_FIELD_COUNT] = {0};
+    struct writer_value values[PREDICT_FIELD_COUNT];
+    predict_row_behind(answer, values);
     values[PREDICT_KV_RATE] = rate_value(group->kv_rate);
     values[PREDICT_INDEX_RATE] = rate_value(group->index_rate);
     /* A group has values or index keys, never both. */
     values[PREDICT_RATE] =
         group->kv_rate.bytes > 0 ? values[PREDICT_KV_RATE] : values[PREDICT_INDEX_RATE];
-    values[PREDICT_FIXED] = number_value(fixed);
+    values[PREDICT_FIXED] = predict_number(fixed);
     values[PREDICT_TOTAL] =
-        number_value((group->kv_bytes + group->index_bytes + fixed) * question->seqs);
-    return write_item(answer, values, notes, output, text);
+        predict_number((group->kv_bytes + group->index_bytes + fixed) * question->seqs);
+    values[PREDICT_NOTES] = predict_text(notes);
+    return predict_output_row(output, values, text);
 }
 
 enum status predict_row_items(const struct predict_question *question,
-                              const struct predict_answer *answer, struct session_output *output,
+                              const struct predict_answer *answer, struct predict_output *output,
                               struct status_text *text) {
     for (uint32_t g = 0; g < answer->formula.group_count; g++) {
         const enum status status = write_group(question, answer, g, output, text);
@@ -259,8 +225,10 @@ enum status predict_row_items(const struct predict_question *question,
         (void)snprintf(notes + used, sizeof notes - used, "%s %s <- %s", i > 0 ? "," : "",
                        question->trace.entries[i].field, question->trace.entries[i].key);
     }
-    struct writer_value values[PREDICT_FIELD_COUNT] = {0};
-    return write_item(answer, values, notes, output, text);
+    struct writer_value values[PREDICT_FIELD_COUNT];
+    predict_row_behind(answer, values);
+    values[PREDICT_NOTES] = predict_text(notes);
+    return predict_output_row(output, values, text);
 }
 
 /* "at most 116,508 tokens each": what limits, in one direction. */

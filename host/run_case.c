@@ -2,13 +2,13 @@
  * or more cases as they would stand on the command line; # starts a comment. */
 #include "run_case.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "embed.h"
 #include "generate.h"
+#include "line_words.h"
 #include "model_source.h"
 #include "number.h"
 
@@ -169,28 +169,11 @@ static void inherit(struct options *line, const struct options *from) {
     line->max_time_s = from->max_time_s;
 }
 
-/* Splits a line into words in place. */
-static int split(char *line, char **words, int capacity) {
-    int count = 0;
-    for (char *at = line; count < capacity;) {
-        while (isspace((unsigned char)*at))
-            at++;
-        if (*at == '\0' || *at == '#')
-            break;
-        words[count++] = at;
-        while (*at != '\0' && !isspace((unsigned char)*at))
-            at++;
-        if (*at != '\0')
-            *at++ = '\0';
-    }
-    return count;
-}
-
 static enum status parse_suite_line(struct run_case_list *list, const struct options *from,
                                     char *line, struct status_text *text) {
     static char program[] = "kvgauge", command[] = "run";
     char *words[SUITE_MAX_WORDS] = {program, command};
-    const int count = split(line, words + 2, SUITE_MAX_WORDS - 2);
+    const int count = line_words(line, words + 2, SUITE_MAX_WORDS - 2);
     if (count == 0)
         return STATUS_OK;
     struct options *line_options = &list->suite_options[list->suite_options_count++];
