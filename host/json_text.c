@@ -121,15 +121,13 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
                           "%s: %zu bytes are more than a config has (at "
                           "most %d)",
                           origin, size, JSON_TEXT_MOST_BYTES);
-    if (size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) {
-        bytes += 3;
-        size -= 3;
-    }
     char *copy = malloc(size + 1);
     if (copy == NULL)
         return status_set(text, STATUS_OUT_OF_MEMORY, "%s: no memory for %zu bytes", origin, size);
     memcpy(copy, bytes, size);
     copy[size] = '\0';
+    if (size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+        memset(copy, ' ', 3); /* positions stay those of the file */
     enum status status = scan(copy, size, origin, text);
     if (status == STATUS_OK) {
         const char *stopped = NULL;

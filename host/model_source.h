@@ -15,7 +15,9 @@
 #include "model.h"
 #include "status.h"
 
-/* Where one number of a model came from: "groups[0].kv_heads" <- "num_key_value_heads". */
+/* Where a number of a model came from: "kv_heads" <- "text_config.num_key_value_heads", for all
+ * groups that have such a field, or "window.kv_heads" <- ... for one kind; "kinds of layers" <-
+ * "layer_types". A default that no key states is named in words. */
 struct model_trace_entry {
     char field[48];
     char key[80];
