@@ -31,18 +31,29 @@ enum status family_longcat(struct reader *reader) {
     return reader->status;
 }
 
-/* index_topk_pattern: a letter per layer, S skips. */
+/* index_topk_pattern: a letter per layer, S skips; layers past its end do not. */
 static void read_topk_pattern(struct reader *reader, struct layer_list *layers) {
-    const cJSON *pattern = reader_find(reader, "index_topk_pattern", NULL);
+    static const struct layer_word words[] = {{"F", OWN_KEYS},
+                                              {"S", SHARED_KEYS},
+                                              {"full", OWN_KEYS},
+                                              {"shared", SHARED_KEYS},
+                                              {NULL, 0}};
+    const char *key = "index_topk_pattern";
+    const cJSON *pattern = reader_find(reader, key, NULL);
+    if (cJSON_IsArray(pattern)) {
+        reader_layer_words(reader, key, words, layers);
+        return;
+    }
     const char *letters = cJSON_IsString(pattern) ? pattern->valuestring : "";
-    if (strlen(letters) < layers->count || strspn(letters, "FS") != strlen(letters)) {
-        (void)reader_fail(reader, STATUS_REFUSED, "index_topk_pattern",
-                          "is not a letter F or S for each layer, which alone is understood");
+    const size_t length = strlen(letters);
+    if (length == 0 || strspn(letters, "FS") != length) {
+        (void)reader_fail(reader, STATUS_REFUSED, key,
+                          "is not made of the letters F and S, which alone are understood");
         return;
     }
     for (uint32_t i = 0; i < layers->count; i++)
-        layers->kinds[i] = letters[i] == 'S' ? SHARED_KEYS : OWN_KEYS;
-    reader_note(reader, "layers with index keys", "index_topk_pattern");
+        layers->kinds[i] = i < length && letters[i] == 'S' ? SHARED_KEYS : OWN_KEYS;
+    reader_note(reader, "layers with index keys", key);
 }
 
 /* Own keys when max(i - offset + 1, 0) is a multiple of the frequency. */

@@ -168,18 +168,28 @@ enum status family_zamba2(struct reader *reader) {
                                 full.query_heads, "as many as query heads");
     full.k_dim = full.v_dim = 2 * width / full.query_heads;
     reader_note(reader, "k_dim", "2 * hidden_size / num_attention_heads");
+    /* Names of the first configs stand behind those transformers writes. */
     const uint64_t inner =
-        (uint64_t)reader_want(reader, NULL, "mamba_expand", 1, 1024, 2, "") * width;
-    const uint32_t heads = reader_need(reader, "heads", "n_mamba_heads", 1, JSON_TEXT_MOST_HEADS);
+        (uint64_t)reader_want(reader, NULL, "mamba_expand|expansion_factor", 1, 1024, 2, "") *
+        width;
+    uint32_t heads;
+    if (reader_has(reader, "n_mamba_heads")) {
+        heads = reader_need(reader, "heads", "n_mamba_heads", 1, JSON_TEXT_MOST_HEADS);
+    } else {
+        heads = (uint32_t)(inner / reader_need(reader, "heads, state_rows", "mamba_headdim", 1,
+                                               JSON_TEXT_MOST_DIM));
+        heads = heads > 0 ? heads : 1;
+    }
     if (inner % heads != 0 || inner / heads > JSON_TEXT_MOST_DIM)
         (void)reader_fail(reader, STATUS_BAD_INPUT, "n_mamba_heads",
                           "does not divide mamba_expand * hidden_size");
-    reader_note(reader, "state_rows", "mamba_expand * hidden_size / n_mamba_heads");
+    reader_note(reader, "state_rows", "mamba_expand * hidden_size / mamba heads");
     const uint32_t groups =
         reader_want(reader, NULL, "mamba_ngroups", 1, JSON_TEXT_MOST_HEADS, 1, "");
-    const uint32_t size = reader_need(reader, "state_cols", "mamba_d_state", 1, JSON_TEXT_MOST_DIM);
-    const uint32_t kernel =
-        reader_want(reader, "conv_taps + 1", "mamba_d_conv", 1, 65536, 4, "the family's default");
+    const uint32_t size =
+        reader_need(reader, "state_cols", "mamba_d_state|state_size", 1, JSON_TEXT_MOST_DIM);
+    const uint32_t kernel = reader_want(reader, "conv_taps + 1", "mamba_d_conv|conv_dimension", 1,
+                                        65536, 4, "the family's default");
     const struct model_group state =
         mamba2(reader, heads, (uint32_t)(inner / heads), groups, size, kernel);
     return add_layers(reader, &layers, &full, &state);

@@ -1,5 +1,6 @@
 /* Families in which some layers keep only the last tokens. Where a config does not list its
  * layers, the rule is that of the configuration file named at each function. */
+#include <stdio.h>
 #include <string.h>
 
 #include "model_families.h"
@@ -266,11 +267,22 @@ enum status family_laguna(struct reader *reader) {
     return reader->status;
 }
 
-/* muse_glimmer is like laguna, but lists its layers. */
+/* muse_glimmer: where layers are not listed, every fourth is full, counted back from the last
+ * (vllm configs/muse_glimmer.py). */
 enum status family_muse_glimmer(struct reader *reader) {
-    if (!reader_has(reader, "layer_types"))
-        return reader_fail(reader, STATUS_BAD_INPUT, "layer_types", "is missing");
-    return family_laguna(reader);
+    struct layer_list layers = {.count = reader_layer_count(reader)};
+    const struct model_group full = reader_attention(reader, NULL);
+    if (reader_has(reader, "layer_types")) {
+        read_layer_types(reader, LAYER_FULL, &layers);
+    } else {
+        layers_fill(&layers, LAYER_WINDOW);
+        layers_every(&layers, 4, (layers.count - 1) % 4, LAYER_FULL);
+        reader_note(reader, "kinds of layers", "every 4th full, from the last (no layer_types)");
+    }
+    const uint32_t tokens = reader_want(reader, "window_tokens", "sliding_window", 1, UINT32_MAX,
+                                        2048, "the family's default");
+    const struct model_group window = reader_slide(&full, tokens);
+    return add_layers(reader, &layers, &full, &window);
 }
 
 /* step3p5, step3p7: sliding layers may have heads of their own (vllm step3p5.py). */
@@ -286,9 +298,12 @@ enum status family_step3p5(struct reader *reader) {
     if (reader_has(reader, "attention_other_setting")) {
         const struct reader_place place = reader_enter(reader, "attention_other_setting");
         const cJSON *type = reader_find(reader, "attention_type", NULL);
-        if (!cJSON_IsString(type) || strcmp(type->valuestring, "sliding_attention") != 0)
-            (void)reader_fail(reader, STATUS_REFUSED, "attention_type",
-                              "is not sliding_attention, which alone is understood");
+        if (!cJSON_IsString(type) || strcmp(type->valuestring, "sliding_attention") != 0) {
+            char held[64], what[112];
+            reader_describe(type, held, sizeof held);
+            (void)snprintf(what, sizeof what, "is %s; sliding_attention alone is understood", held);
+            (void)reader_fail(reader, STATUS_REFUSED, "attention_type", what);
+        }
         window.query_heads =
             reader_want(reader, "window.query_heads", "num_attention_heads", 1,
                         JSON_TEXT_MOST_HEADS, full.query_heads, "as in the full layers");

@@ -66,6 +66,11 @@ static const char *const telling[] = {
     "memory_slot",
     "attention_types",
     "att_type",
+    "layer_group",
+    "group_norm_size",
+    "loop",
+    "ut_steps",
+    "is_encoder_decoder",
 };
 
 static bool holds(const char *name, const char *part) {
