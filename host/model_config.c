@@ -118,7 +118,7 @@ static void read_native_context(struct reader *reader) {
         return;
     reader->status = json_text_number(native, reader->origin, key, 1, (uint64_t)1 << 53,
                                       &reader->model->native_context, reader->text);
-    reader_note(reader, "native_context", key);
+    reader_note_key(reader, "native_context", key);
 }
 
 static enum status read_model(struct reader *reader) {

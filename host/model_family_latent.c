@@ -53,7 +53,7 @@ static void read_topk_pattern(struct reader *reader, struct layer_list *layers) 
     }
     for (uint32_t i = 0; i < layers->count; i++)
         layers->kinds[i] = i < length && letters[i] == 'S' ? SHARED_KEYS : OWN_KEYS;
-    reader_note(reader, "layers with index keys", key);
+    reader_note_key(reader, "layers with index keys", key);
 }
 
 /* Own keys when max(i - offset + 1, 0) is a multiple of the frequency. */
@@ -121,7 +121,7 @@ static void read_ratios(struct reader *reader, struct layer_list *layers) {
         }
         layers->kinds[i] = ratio == 0.0 ? WINDOW_ONLY : ratio == 4.0 ? SPARSE : HEAVY;
     }
-    reader_note(reader, "kinds of layers, tokens_per_entry", "compress_ratios");
+    reader_note_key(reader, "kinds of layers, tokens_per_entry", "compress_ratios");
 }
 
 static void read_rates(struct reader *reader, uint32_t *sparse, uint32_t *heavy) {
@@ -158,7 +158,8 @@ enum status family_deepseek4(struct reader *reader) {
     }
     const uint32_t heads =
         reader_need(reader, "query_heads", "num_attention_heads", 1, JSON_TEXT_MOST_HEADS);
-    const uint32_t dim = reader_need(reader, "k_dim, entry_dim", "head_dim", 1, JSON_TEXT_MOST_DIM);
+    const uint32_t dim =
+        reader_need(reader, "k_dim (K and V), entry_dim", "head_dim", 1, JSON_TEXT_MOST_DIM);
     const struct model_group window = {
         .kind = MODEL_WINDOW,
         .query_heads = heads,

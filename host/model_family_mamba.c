@@ -24,12 +24,13 @@ static struct model_group mamba1(struct reader *reader, uint64_t inner, uint32_t
 /* mamba2: heads x head_dim x state_size; the convolution covers heads * head_dim + 2 * groups *
  * state_size channels. */
 static struct model_group mamba2(struct reader *reader, uint32_t heads, uint32_t head_dim,
-                                 uint32_t groups, uint32_t state_size, uint32_t kernel) {
+                                 uint32_t groups, uint32_t state_size, uint32_t kernel,
+                                 const char *from) {
     const uint64_t channels = (uint64_t)heads * head_dim + 2 * (uint64_t)groups * state_size;
     if (channels > 1u << 24)
         (void)reader_fail(reader, STATUS_BAD_INPUT, "the mamba layers",
                           "have more than 2^24 convolution channels");
-    reader_note(reader, "conv_channels", "heads * head dim + 2 * groups * state size");
+    reader_note(reader, "conv_channels", from);
     return (struct model_group){.kind = MODEL_STATE,
                                 .family = "mamba2",
                                 .heads = heads,
@@ -122,7 +123,8 @@ enum status family_nemotron_h(struct reader *reader) {
     const uint32_t size =
         reader_need(reader, "state_cols", "ssm_state_size", 1, JSON_TEXT_MOST_DIM);
     const struct model_group state =
-        mamba2(reader, heads, dim, groups, size, read_kernel(reader, "conv_kernel"));
+        mamba2(reader, heads, dim, groups, size, read_kernel(reader, "conv_kernel"),
+               "mamba_num_heads * mamba_head_dim + 2 * n_groups * ssm_state_size");
     return add_layers(reader, &layers, &full, &state);
 }
 
@@ -167,7 +169,7 @@ enum status family_zamba2(struct reader *reader) {
     full.kv_heads = reader_want(reader, "kv_heads", "num_key_value_heads", 1, JSON_TEXT_MOST_HEADS,
                                 full.query_heads, "as many as query heads");
     full.k_dim = full.v_dim = 2 * width / full.query_heads;
-    reader_note(reader, "k_dim", "2 * hidden_size / num_attention_heads");
+    reader_note(reader, "k_dim, v_dim", "2 * hidden_size / num_attention_heads");
     /* Names of the first configs stand behind those transformers writes. */
     const uint64_t inner =
         (uint64_t)reader_want(reader, NULL, "mamba_expand|expansion_factor", 1, 1024, 2, "") *
@@ -191,7 +193,8 @@ enum status family_zamba2(struct reader *reader) {
     const uint32_t kernel = reader_want(reader, "conv_taps + 1", "mamba_d_conv|conv_dimension", 1,
                                         65536, 4, "the family's default");
     const struct model_group state =
-        mamba2(reader, heads, (uint32_t)(inner / heads), groups, size, kernel);
+        mamba2(reader, heads, (uint32_t)(inner / heads), groups, size, kernel,
+               "mamba_expand * hidden_size + 2 * mamba_ngroups * mamba_d_state");
     return add_layers(reader, &layers, &full, &state);
 }
 
@@ -215,7 +218,8 @@ static struct model_group read_mamba_d(struct reader *reader) {
     const uint32_t groups =
         reader_want(reader, NULL, "mamba_n_groups", 1, JSON_TEXT_MOST_HEADS, 1, "");
     const uint32_t size = reader_need(reader, "state_cols", "mamba_d_state", 1, JSON_TEXT_MOST_DIM);
-    return mamba2(reader, heads, head_dim, groups, size, read_kernel(reader, "mamba_d_conv"));
+    return mamba2(reader, heads, head_dim, groups, size, read_kernel(reader, "mamba_d_conv"),
+                  "mamba_n_heads * mamba_d_head + 2 * mamba_n_groups * mamba_d_state");
 }
 
 /* vllm falcon_h1.py: attention and mamba2 side by side in every layer. */
@@ -262,7 +266,8 @@ enum status family_mamba2(struct reader *reader) {
     const uint32_t groups = reader_need(reader, NULL, "n_groups", 1, JSON_TEXT_MOST_HEADS);
     const uint32_t size = reader_need(reader, "state_cols", "state_size", 1, JSON_TEXT_MOST_DIM);
     const struct model_group state =
-        mamba2(reader, heads, dim, groups, size, read_kernel(reader, "conv_kernel"));
+        mamba2(reader, heads, dim, groups, size, read_kernel(reader, "conv_kernel"),
+               "expand * hidden_size + 2 * n_groups * state_size");
     return add_layers(reader, &layers, &state, &state);
 }
 

@@ -62,7 +62,9 @@ enum status family_qwen3_next(struct reader *reader) {
     struct model_group state =
         state_group(reader, "gated_delta_net", v_heads, k_dim, v_dim,
                     2 * (uint64_t)k_heads * k_dim + (uint64_t)v_heads * v_dim);
-    reader_note(reader, "conv_channels", "2 * key heads * key dim + value heads * value dim");
+    reader_note(reader, "conv_channels",
+                "2 * linear_num_key_heads * linear_key_head_dim + linear_num_value_heads * "
+                "linear_value_head_dim");
     state.conv_taps =
         reader_want(reader, "conv_taps + 1", "linear_conv_kernel_dim", 1, 65536, 4, why) - 1;
     for (uint32_t i = 0; i < layers.count; i++)
@@ -186,7 +188,8 @@ enum status family_gated_deltanet(struct reader *reader) {
     struct model_group state =
         state_group(reader, "gated_delta_net", v_heads, k_dim, v_dim,
                     convolves ? 2 * (uint64_t)heads * k_dim + (uint64_t)v_heads * v_dim : 0);
-    reader_note(reader, "conv_channels", "2 * key heads * key dim + value heads * value dim");
+    reader_note(reader, "conv_channels",
+                "2 * num_heads * head_dim + num_v_heads * head_dim * expand_v");
     state.conv_taps = convolves ? read_taps(reader, "conv_size") : 0;
     for (uint32_t i = 0; i < layers.count; i++)
         reader_add(reader, layers.kinds[i] == LAYER_FULL ? &full : &state);

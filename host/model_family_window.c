@@ -91,7 +91,7 @@ static void read_pattern_letters(struct reader *reader, const char *key, const c
     }
     for (uint32_t i = 0; i < layers->count; i++)
         layers->kinds[i] = letters[i % length] == 'G' ? LAYER_FULL : LAYER_WINDOW;
-    reader_note(reader, "kinds of layers", key);
+    reader_note_key(reader, "kinds of layers", key);
 }
 
 /* layer_types, else a period under either of its names, else the family's. */

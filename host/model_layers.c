@@ -33,7 +33,7 @@ void reader_layer_words(struct reader *reader, const char *key, const struct lay
         }
         layers->kinds[i] = word->kind;
     }
-    reader_note(reader, "kinds of layers", key);
+    reader_note_key(reader, "kinds of layers", key);
 }
 
 void reader_layer_flags(struct reader *reader, const char *key, uint8_t if_zero, uint8_t if_one,
@@ -49,7 +49,7 @@ void reader_layer_flags(struct reader *reader, const char *key, uint8_t if_zero,
         }
         layers->kinds[i] = one ? if_one : if_zero;
     }
-    reader_note(reader, "kinds of layers", key);
+    reader_note_key(reader, "kinds of layers", key);
 }
 
 void reader_layer_numbers(struct reader *reader, const char *key, uint32_t first, uint8_t kind,
@@ -65,5 +65,5 @@ void reader_layer_numbers(struct reader *reader, const char *key, uint32_t first
         layers->kinds[(uint32_t)at] = kind;
         i++;
     }
-    reader_note(reader, "kinds of layers", key);
+    reader_note_key(reader, "kinds of layers", key);
 }

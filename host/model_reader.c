@@ -70,7 +70,7 @@ void reader_note(const struct reader *reader, const char *field, const char *fro
     (void)snprintf(entry->key, sizeof entry->key, "%.*s", (int)sizeof entry->key - 1, from);
 }
 
-static void note_key(const struct reader *reader, const char *field, const char *key) {
+void reader_note_key(const struct reader *reader, const char *field, const char *key) {
     char path[128];
     (void)snprintf(path, sizeof path, "%s%s", reader->where, key);
     reader_note(reader, field, path);
@@ -116,7 +116,7 @@ uint32_t reader_need(struct reader *reader, const char *field, const char *keys,
         json_text_number(item, reader->origin, path, least, most, &value, reader->text);
     if (reader->status != STATUS_OK)
         return 1;
-    note_key(reader, field, key);
+    reader_note_key(reader, field, key);
     return (uint32_t)value;
 }
 
@@ -135,7 +135,7 @@ double reader_factor(struct reader *reader, const char *field, const char *key) 
                           item == NULL ? "is missing" : "is not a number above 0 and up to 1024");
         return 1;
     }
-    note_key(reader, field, key);
+    reader_note_key(reader, field, key);
     return item->valuedouble;
 }
 
@@ -237,7 +237,7 @@ static uint32_t read_head_dim(struct reader *reader, uint32_t heads, uint32_t ot
                               const char *why) {
     const char *keys = "head_dim|attention_head_dim|kv_channels";
     if (otherwise > 0 || reader_has(reader, keys))
-        return reader_want(reader, "k_dim", keys, 1, JSON_TEXT_MOST_DIM, otherwise, why);
+        return reader_want(reader, "k_dim, v_dim", keys, 1, JSON_TEXT_MOST_DIM, otherwise, why);
     const char *width_keys = "hidden_size|n_embd|n_embed|d_model", *key = NULL;
     const uint32_t width = reader_need(reader, NULL, width_keys, 1, 1u << 24);
     if (reader->status != STATUS_OK)
@@ -251,7 +251,7 @@ static uint32_t read_head_dim(struct reader *reader, uint32_t heads, uint32_t ot
     }
     char from[96];
     (void)snprintf(from, sizeof from, "%s%s / heads", reader->where, key);
-    reader_note(reader, "k_dim", from);
+    reader_note(reader, "k_dim, v_dim", from);
     return width / heads;
 }
 
@@ -304,7 +304,7 @@ struct model_group reader_fla_attention(struct reader *reader, struct layer_list
     if (width % group.query_heads != 0)
         (void)reader_fail(reader, STATUS_BAD_INPUT, "num_heads", "does not divide hidden_size");
     group.k_dim = group.v_dim = width / group.query_heads;
-    reader_note(reader, "k_dim", "hidden_size / attn.num_heads");
+    reader_note(reader, "k_dim, v_dim", "hidden_size / attn.num_heads");
     if (reader_has(reader, "window_size"))
         group = reader_slide(&group,
                              reader_need(reader, "window_tokens", "window_size", 1, UINT32_MAX));

@@ -44,7 +44,8 @@ bool reader_flag(struct reader *reader, const char *key, bool otherwise);
 /* A list the family cannot do without, with at least `least` entries. NULL after a failure. */
 const cJSON *reader_list(struct reader *reader, const char *key, uint32_t least);
 
-/* Writes down where a number came from, in words. */
+/* Writes down where a number came from, in words; reader_note_key: a key, with its path. */
+void reader_note_key(const struct reader *reader, const char *field, const char *key);
 void reader_note(const struct reader *reader, const char *field, const char *from);
 /* Adds to what goes with every row of this model. */
 void reader_remark(const struct reader *reader, const char *remark);

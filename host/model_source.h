@@ -1,5 +1,6 @@
 /* From what the user names to a struct model: a built-in model, our model JSON, a Hugging Face
- * config.json (or its folder), or plain geometry such as 8x128/g4x32l. Looks inside to tell.
+ * config.json (or its folder), the header of a GGUF file, or plain geometry such as 8x128/g4x32l.
+ * Looks inside to tell.
  *
  * A built-in name wins over a file of the same name (write ./name for the file); a name with a
  * slash is a path if there is one, else `org/name`. Geometry, all counts from 1 up:
@@ -20,7 +21,7 @@
  * "layer_types". A default that no key states is named in words. */
 struct model_trace_entry {
     char field[48];
-    char key[80];
+    char key[128];
 };
 struct model_trace {
     size_t count;
@@ -51,6 +52,12 @@ enum status model_config_parse(const char *bytes, size_t size, const char *origi
                                struct model *out, struct model_trace *trace,
                                enum format_id *config_format, char *config_format_reason,
                                struct status_text *text);
+enum status model_gguf_parse(const char *bytes, size_t size, const char *origin, struct model *out,
+                             struct model_trace *trace, struct status_text *text);
 enum status model_geometry_parse(const char *spec, struct model *out, struct status_text *text);
+
+/* A GGUF file, of which only the header is read. */
+enum status model_gguf_load(const char *path, struct model *out, struct model_trace *trace,
+                            struct status_text *text);
 
 #endif

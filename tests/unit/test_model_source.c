@@ -279,7 +279,7 @@ static void test_numbers_remember_their_keys(void **state) {
         {"layers", "num_hidden_layers"},
         {"query_heads", "num_attention_heads"},
         {"kv_heads", "num_key_value_heads"},
-        {"k_dim", "hidden_size / heads"},
+        {"k_dim, v_dim", "hidden_size / heads"},
         {"native_context", "max_position_embeddings"},
     };
     struct model model;
