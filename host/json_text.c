@@ -82,7 +82,7 @@ void json_text_printable(const char *in, char *out, size_t out_bytes) {
 }
 
 /* No object may hold a key twice: which one counts would be anybody's guess. */
-static enum status check_keys(const cJSON *node, const char *origin, struct status_text *text) {
+enum status json_text_check_keys(const cJSON *node, const char *origin, struct status_text *text) {
     size_t count = 0;
     const cJSON *child;
     cJSON_ArrayForEach(child, node) count++;
@@ -106,7 +106,7 @@ static enum status check_keys(const cJSON *node, const char *origin, struct stat
             return status;
     }
     cJSON_ArrayForEach(child, node) {
-        const enum status status = check_keys(child, origin, text);
+        const enum status status = json_text_check_keys(child, origin, text);
         if (status != STATUS_OK)
             return status;
     }
@@ -144,7 +144,7 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
     if (status == STATUS_OK && !cJSON_IsObject(*out))
         status = status_set(text, STATUS_BAD_INPUT, "%s: an object {...} is expected", origin);
     if (status == STATUS_OK)
-        status = check_keys(*out, origin, text);
+        status = json_text_check_keys(*out, origin, text);
     if (status != STATUS_OK) {
         cJSON_Delete(*out);
         *out = NULL;

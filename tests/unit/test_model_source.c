@@ -166,7 +166,10 @@ static void test_paths(void **state) {
     take_away(&place);
 
     place = put("model.gguf", "GGUF", 4);
-    assert_not_loaded(place.path, STATUS_REFUSED, "GGUF");
+    assert_not_loaded(place.path, STATUS_BAD_INPUT, "byte 4: the file ends too early");
+    take_away(&place);
+    place = put("model.gguf", "{}", 2);
+    assert_not_loaded(place.path, STATUS_BAD_INPUT, "does not start with GGUF");
     take_away(&place);
 
     /* A built-in name is not taken over by a file that happens to be called so. */
