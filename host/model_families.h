@@ -24,7 +24,7 @@ model_family_read family_mla, family_longcat, family_mla_indexed, family_deepsee
 model_family_read family_qwen3_next, family_kimi_linear, family_minimax, family_minimax2,
     family_lfm2, family_jet_nemotron, family_gated_deltanet;
 model_family_read family_nemotron_h, family_jamba, family_zamba2, family_falcon_h1,
-    family_granite_hybrid, family_mamba2, family_samba;
+    family_granite_hybrid, family_mamba1, family_mamba2, family_samba;
 
 /* A config of no known family with plain keys (model_guess.c): read as such and labelled a guess;
  * refused when a key says that there is more to it. `named`: what the config calls itself. */

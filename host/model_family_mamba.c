@@ -248,6 +248,21 @@ enum status family_granite_hybrid(struct reader *reader) {
     return add_layers(reader, &layers, &full, &state);
 }
 
+/* mamba1 alone; intermediate_size is what counts, expand may say otherwise (transformers
+ * configuration_mamba.py; falcon_mamba has 16 and twice the width). */
+enum status family_mamba1(struct reader *reader) {
+    struct layer_list layers = {.count = reader_layer_count(reader)};
+    layers_fill(&layers, LAYER_STATE);
+    const uint64_t inner =
+        reader_has(reader, "intermediate_size")
+            ? reader_need(reader, "heads, conv_channels", "intermediate_size", 1, 1u << 24)
+            : (uint64_t)reader_want(reader, NULL, "expand", 1, 1024, 2, "") * read_width(reader);
+    const uint32_t size = reader_need(reader, "state_cols", "state_size", 1, JSON_TEXT_MOST_DIM);
+    const struct model_group state =
+        mamba1(reader, inner, size, read_kernel(reader, "conv_kernel"));
+    return add_layers(reader, &layers, &state, &state);
+}
+
 /* mamba2 alone (fla and transformers): nothing grows. */
 enum status family_mamba2(struct reader *reader) {
     struct layer_list layers = {.count = reader_layer_count(reader)};

@@ -97,11 +97,12 @@ enum status family_step3(struct reader *reader) {
     return read_uniform(reader, &rule);
 }
 
-/* What a layer of nemotron-nas keeps: nothing with no_op, else heads / n_heads_in_group KV heads.
- * Parts no known model uses are refused rather than passed over. */
+/* What a layer of nemotron-nas keeps: nothing without attention (no_op) or with a linear layer in
+ * its place, else heads / n_heads_in_group KV heads. Parts no known model uses are refused rather
+ * than passed over. */
 static void read_nas_layer(struct reader *reader, struct model_group *full) {
-    static const char *const unknown[] = {"replace_with_linear", "sparsify", "num_sink_tokens",
-                                          "window_length", "unshifted_sink"};
+    static const char *const unknown[] = {"sparsify", "num_sink_tokens", "window_length",
+                                          "unshifted_sink"};
     const struct reader_place place = reader_enter(reader, "attention");
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         const cJSON *item = reader_find(reader, unknown[i], NULL);
@@ -109,7 +110,8 @@ static void read_nas_layer(struct reader *reader, struct model_group *full) {
             (void)reader_fail(reader, STATUS_REFUSED, unknown[i],
                               "is set, which is not understood");
     }
-    if (!reader_flag(reader, "no_op", false)) {
+    if (!reader_flag(reader, "no_op", false) &&
+        !reader_flag(reader, "replace_with_linear", false)) {
         const uint32_t share =
             reader_need(reader, NULL, "n_heads_in_group", 1, JSON_TEXT_MOST_HEADS);
         if (full->query_heads % share != 0)

@@ -116,7 +116,7 @@ static enum status read_architecture(struct reader *reader, const char *name) {
         (void)snprintf(remark, sizeof remark, "a guess: %s is not known, read as plain attention",
                        name);
         reader_remark(reader, remark);
-        (void)snprintf(reader->model->assumed, sizeof reader->model->assumed, "layout");
+        reader_assume(reader, "layout");
     }
     return reader->status;
 }

@@ -130,7 +130,7 @@ enum status model_guess(struct reader *reader, const char *named) {
         (void)snprintf(remark, sizeof remark, "a guess: %s is not known, read as plain %s", named,
                        latent ? "MLA" : "attention");
         reader_remark(reader, remark);
-        (void)snprintf(reader->model->assumed, sizeof reader->model->assumed, "layout");
+        reader_assume(reader, "layout");
     } else if (status == STATUS_BAD_INPUT && reader->text != NULL) {
         const struct status_text why = *reader->text;
         reader->status = status_set(reader->text, STATUS_REFUSED,

@@ -99,6 +99,12 @@ static void fail_missing(struct reader *reader, const char *keys) {
     (void)reader_fail(reader, STATUS_BAD_INPUT, names, "is missing");
 }
 
+void reader_assume(const struct reader *reader, const char *field) {
+    char *assumed = reader->model->assumed;
+    const size_t used = strlen(assumed), bytes = sizeof reader->model->assumed;
+    (void)snprintf(assumed + used, bytes - used, "%s%s", used > 0 ? "," : "", field);
+}
+
 uint32_t reader_need(struct reader *reader, const char *field, const char *keys, uint64_t least,
                      uint64_t most) {
     const char *key = NULL;
@@ -255,23 +261,40 @@ static uint32_t read_head_dim(struct reader *reader, uint32_t heads, uint32_t ot
     return width / heads;
 }
 
+/* Query heads, of which the cache knows nothing: where a config leaves them out and everything else
+ * is there, they are assumed and marked so. */
+static uint32_t read_query_heads(struct reader *reader, uint32_t otherwise, bool stands_alone,
+                                 uint32_t assumed, bool *is_assumed) {
+    const char *keys = "num_attention_heads|n_head|n_heads";
+    *is_assumed = otherwise == 0 && stands_alone && !reader_has(reader, keys);
+    if (*is_assumed)
+        reader_assume(reader, "query_heads");
+    return otherwise > 0 || *is_assumed
+               ? reader_want(reader, "query_heads", keys, 1, JSON_TEXT_MOST_HEADS,
+                             *is_assumed ? assumed : otherwise,
+                             *is_assumed ? "assumed" : "the family's default")
+               : reader_need(reader, "query_heads", keys, 1, JSON_TEXT_MOST_HEADS);
+}
+
 struct model_group reader_attention(struct reader *reader, const struct attention_rule *rule) {
     static const struct attention_rule usual = {0};
     rule = rule != NULL ? rule : &usual;
     const char *why = rule->why != NULL ? rule->why : "the family's default";
-    const char *heads = "num_attention_heads|n_head|n_heads";
-    const char *kv_heads = "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads|"
-                           "num_attention_groups";
+    const char *keys = rule->kv_keys != NULL ? rule->kv_keys
+                                             : "num_key_value_heads|num_kv_heads|n_head_kv|"
+                                               "n_kv_heads|num_attention_groups";
     struct model_group group = {.kind = MODEL_FULL};
-    group.query_heads = rule->query_heads == 0
-                            ? reader_need(reader, "query_heads", heads, 1, JSON_TEXT_MOST_HEADS)
-                            : reader_want(reader, "query_heads", heads, 1, JSON_TEXT_MOST_HEADS,
-                                          rule->query_heads, why);
+    const bool stands_alone =
+        reader_has(reader, keys) &&
+        (rule->head_dim > 0 || reader_has(reader, "head_dim|attention_head_dim|kv_channels"));
+    const uint32_t given =
+        stands_alone ? reader_need(reader, NULL, keys, 1, JSON_TEXT_MOST_HEADS / 8) : 1;
+    group.query_heads = read_query_heads(reader, rule->query_heads, stands_alone, 8 * given,
+                                         &group.query_heads_assumed);
     const bool mha = rule->kv_heads == 0;
     group.kv_heads =
-        reader_want(reader, "kv_heads", rule->kv_keys != NULL ? rule->kv_keys : kv_heads, 1,
-                    JSON_TEXT_MOST_HEADS, mha ? group.query_heads : rule->kv_heads,
-                    mha ? "as many as query heads" : why);
+        reader_want(reader, "kv_heads", keys, 1, JSON_TEXT_MOST_HEADS,
+                    mha ? group.query_heads : rule->kv_heads, mha ? "as many as query heads" : why);
     group.k_dim = read_head_dim(reader, group.query_heads, rule->head_dim, why);
     group.v_dim = group.k_dim;
     return group;
@@ -286,8 +309,8 @@ struct model_group reader_slide(const struct model_group *full, uint32_t tokens)
 
 struct model_group reader_latent(struct reader *reader) {
     struct model_group group = {.kind = MODEL_LATENT};
-    group.query_heads = reader_need(reader, "query_heads", "num_attention_heads|n_head|n_heads", 1,
-                                    JSON_TEXT_MOST_HEADS);
+    group.query_heads = read_query_heads(reader, 0, reader_has(reader, "kv_lora_rank"), 64,
+                                         &group.query_heads_assumed);
     group.latent_dim = reader_need(reader, "latent_dim", "kv_lora_rank", 1, JSON_TEXT_MOST_DIM);
     group.rope_dim = reader_need(reader, "rope_dim", "qk_rope_head_dim", 0, JSON_TEXT_MOST_DIM);
     return group;

@@ -49,6 +49,8 @@ void reader_note_key(const struct reader *reader, const char *field, const char 
 void reader_note(const struct reader *reader, const char *field, const char *from);
 /* Adds to what goes with every row of this model. */
 void reader_remark(const struct reader *reader, const char *remark);
+/* Adds to the fields no source gave. */
+void reader_assume(const struct reader *reader, const char *field);
 /* The first failure counts: its message is `file: path.key what`. */
 enum status reader_fail(struct reader *reader, enum status status, const char *key,
                         const char *what);

@@ -91,6 +91,11 @@ static void test_plain(void **state) {
          "6 latent 512+64"},
         {SIX("deci", "'num_key_value_heads_per_layer': [4, 4, 2, 2, 1, 4]"),
          "3 full 4x128, 2 full 2x128, 1 full 1x128"},
+        {OF("nemotron-nas", "'num_hidden_layers': 4, 'block_configs': [{'attention': "
+                            "{'replace_with_linear': true}}, {'attention': {'no_op': true}}, "
+                            "{'attention': {'n_heads_in_group': 4}}, {'attention': "
+                            "{'n_heads_in_group': 16, 'no_op': false, 'sparsify': null}}]"),
+         "1 full 8x128, 1 full 2x128"},
         {SIX("step3_text", "'head_dim': null"), "6 full 1x256"},
         {SIX("olmo2", "'layer_types': ['full_attention', 'full_attention', 'full_attention', "
                       "'full_attention', 'full_attention', 'full_attention']"),
@@ -102,7 +107,7 @@ static void test_plain(void **state) {
     struct model model;
     assert_int_equal(parse(cases[13].json, &model, NULL), STATUS_OK);
     assert_int_equal(model.groups[0].read_by_layers, 6); /* shared, and read by all */
-    assert_int_equal(parse(cases[18].json, &model, NULL), STATUS_OK);
+    assert_int_equal(parse(cases[19].json, &model, NULL), STATUS_OK);
     assert_non_null(strstr(model.remark, "2 cross-attention layers"));
 }
 
@@ -263,6 +268,9 @@ static void test_states(void **state) {
         {OF("mamba2", "'num_hidden_layers': 4, 'num_heads': 128, 'head_dim': 64, 'n_groups': 8, "
                       "'state_size': 128, 'conv_kernel': 4, 'expand': 2"),
          "4 state mamba2 128x64x128"},
+        {OF("falcon_mamba", "'num_hidden_layers': 4, 'intermediate_size': 8192, 'expand': 16, "
+                            "'state_size': 16, 'conv_kernel': 4"),
+         "4 state mamba1 8192x1x16"},
         {"{'model_type': 'samba', 'hidden_size': 2304, 'num_hidden_layers': 4, 'state_size': 16, "
          "'conv_kernel': 4, 'attn': {'layers': [1, 3], 'num_heads': 18, 'window_size': 2048}}",
          "2 state mamba1 4608x1x16, 2 window 18x128 of 2048"},
@@ -310,9 +318,9 @@ static void test_refused_by_key(void **state) {
         {OF("nemotron_h", "'hybrid_override_pattern': 'M-R'"), "holds 'R' at layer 2"},
         {OF("nemotron_h", "'num_hidden_layers': 4, 'hybrid_override_pattern': 'M-M'"),
          "3 letters for 4 layers"},
-        {SIX("nemotron-nas", "'block_configs': [{'attention': {'replace_with_linear': true}}, 1, "
-                             "2, 3, 4, 5]"),
-         "block_configs[0].attention.replace_with_linear"},
+        {SIX("nemotron-nas", "'block_configs': [{'attention': {'window_length': 64}}, 1, 2, 3, 4, "
+                             "5]"),
+         "block_configs[0].attention.window_length"},
         {SIX("nemotron-nas", "'block_configs': [{'attention': {'n_heads_in_group': 5}}, 1, 2, 3, "
                              "4, 5]"),
          "block_configs[0].attention.n_heads_in_group"},
@@ -405,6 +413,34 @@ static void test_unknown_and_hybrid_is_refused(void **state) {
     }
 }
 
+/* The cache does not depend on query heads: without them the rest is still read. */
+static void test_query_heads_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *json;
+        uint32_t heads;
+    } cases[] = {
+        {"{'model_type': 'mistral', 'num_hidden_layers': 2, 'num_key_value_heads': 8, 'head_dim': "
+         "128, 'hidden_size': 5120}",
+         64},
+        {"{'model_type': 'deepseek_v3', 'num_hidden_layers': 2, 'kv_lora_rank': 512, "
+         "'qk_rope_head_dim': 64}",
+         64},
+    };
+    struct model model;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(parse(cases[i].json, &model, NULL), STATUS_OK);
+        assert_int_equal(model.groups[0].query_heads, cases[i].heads);
+        assert_true(model.groups[0].query_heads_assumed);
+        assert_string_equal(model.assumed, "query_heads");
+    }
+    struct status_text text = {""};
+    assert_int_equal(
+        parse("{'model_type': 'llama', 'num_hidden_layers': 2, 'hidden_size': 64}", &model, &text),
+        STATUS_BAD_INPUT);
+    assert_non_null(strstr(text.line, "num_attention_heads (or n_head, n_heads) is missing"));
+}
+
 /* The names a config gives itself, the most telling first. */
 static void test_which_name_counts(void **state) {
     (void)state;
@@ -441,6 +477,7 @@ int main(void) {
         cmocka_unit_test(test_refused_by_key),
         cmocka_unit_test(test_unknown_but_plain_is_a_guess),
         cmocka_unit_test(test_unknown_and_hybrid_is_refused),
+        cmocka_unit_test(test_query_heads_left_out),
         cmocka_unit_test(test_which_name_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
