@@ -39,7 +39,8 @@ const char *model_source_json(size_t index);
 /* Loads `spec`. `trace` may be NULL. `config_format` (may be NULL) receives what
  * --kv-format auto resolves to, with a word on why in `config_format_reason` (at least 96 bytes).
  * STATUS_BAD_INPUT: unknown name (nearest ones named), unreadable or hostile file (position
- * named); STATUS_REFUSED: an architecture this version does not read. */
+ * named); STATUS_REFUSED: a model that is not understood, naming the key. A guess is loaded and
+ * says so in out->remark and out->assumed. */
 enum status model_source_load(const char *spec, struct model *out, struct model_trace *trace,
                               enum format_id *config_format, char *config_format_reason,
                               struct status_text *text);

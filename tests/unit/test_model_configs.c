@@ -96,8 +96,10 @@ static void check_groups(const char *name, const struct model *model, const cJSO
     for (uint32_t g = 0; g < model->group_count; g++) {
         uint64_t layers = 0;
         const cJSON *expected;
-        cJSON_ArrayForEach(expected, groups) if (is_part_of(&model->groups[g], expected)) layers +=
-            number(expected, "layers");
+        cJSON_ArrayForEach(expected, groups) {
+            if (is_part_of(&model->groups[g], expected))
+                layers += number(expected, "layers");
+        }
         if (layers != model->groups[g].layers)
             fail_msg("%s: groups[%u] has %u layers, expected %llu", name, g,
                      model->groups[g].layers, (unsigned long long)layers);
