@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_families.h"
+
 /* What is read layer by layer. */
 struct layer_numbers {
     uint32_t count;
@@ -147,25 +149,28 @@ static uint32_t read_window(struct reader *reader, const struct gguf_architectur
         reader_want(reader, NULL, "context_length", 1, UINT32_MAX, UINT32_MAX, "");
     const cJSON *pattern = reader_find(reader, by, NULL);
     uint32_t period = arch->period;
+    bool all = arch->slides;
     if (window == 0 || reader->status != STATUS_OK)
         return 0;
     if (cJSON_IsArray(pattern)) {
         reader_layer_flags(reader, by, LAYER_FULL, LAYER_WINDOW, slides);
     } else {
-        if (pattern != NULL)
+        if (pattern != NULL) {
             period = reader_need(reader, "kinds of layers", by, 0, JSON_TEXT_MOST_LAYERS);
-        if ((period == 0 || period == GGUF_NO_PERIOD) && window >= longest)
+            all = period == 0;
+        }
+        if (period == 0 && window >= longest)
             return 0; /* never binds */
-        if (period == GGUF_NO_PERIOD) {
+        if (period == 0 && !all) {
             (void)reader_fail(reader, STATUS_REFUSED, key,
                               "is set without a sliding_window_pattern, which is not understood");
             return 0;
         }
         layers_fill(slides, LAYER_WINDOW);
-        if (period > 0)
+        if (!all)
             layers_every(slides, period, period - 1, LAYER_FULL);
         if (pattern == NULL)
-            reader_note(reader, "kinds of layers", "the architecture's period");
+            reader_note(reader, "kinds of layers", "the architecture's rule");
     }
     if (reader_has(reader, key))
         reader_note_key(reader, "window_tokens", key);
@@ -240,8 +245,9 @@ static void add_layers(struct reader *reader, const struct gguf_architecture *ar
             reader_need(reader, "key_dim", "attention.indexer.key_length", 1, JSON_TEXT_MOST_DIM);
         index.top_k =
             reader_want(reader, "top_k", "attention.indexer.top_k", 0, 1u << 30, 0, "unknown");
-        reader_remark(reader, "index keys counted in every layer: a GGUF header does not say "
-                              "which layers share them");
+        if (arch->unsaid)
+            reader_remark(reader, "index keys counted in every layer: a GGUF header does not say "
+                                  "which layers share them");
     }
     const char *sharing = "attention.shared_kv_layers";
     const uint32_t shared =
@@ -267,14 +273,26 @@ static void add_layers(struct reader *reader, const struct gguf_architecture *ar
 }
 
 enum status gguf_layers_read(struct reader *reader, const struct gguf_architecture *arch) {
+    static const struct deepseek4_keys pooled = {.ratios = "attention.compress_ratios",
+                                                 .heads = "attention.head_count",
+                                                 .dim = "attention.key_length",
+                                                 .window = "attention.sliding_window",
+                                                 .index_dim = "attention.indexer.key_length",
+                                                 .top_k = "attention.indexer.top_k"};
     struct layer_numbers *numbers = calloc(1, sizeof *numbers);
     struct layer_list layers = {0};
     if (numbers == NULL)
         return reader->status = status_set(reader->text, STATUS_OUT_OF_MEMORY,
                                            "%s: no memory for its layers", reader->origin);
     read_numbers(reader, numbers);
-    read_kinds(reader, arch, numbers, &layers);
-    add_layers(reader, arch, numbers, &layers);
+    if (arch->pools && !reader_has(reader, pooled.ratios)) {
+        (void)reader_fail(reader, STATUS_BAD_INPUT, pooled.ratios, "is missing");
+    } else if (arch->pools) {
+        (void)family_deepseek4_by(reader, &pooled, numbers->count);
+    } else {
+        read_kinds(reader, arch, numbers, &layers);
+        add_layers(reader, arch, numbers, &layers);
+    }
     free(numbers);
     return reader->status;
 }

@@ -16,18 +16,19 @@ enum gguf_recurrence {
     GGUF_ALWAYS     /* every layer, which has no attention */
 };
 
-#define GGUF_NO_PERIOD UINT32_MAX
-
-/* `period`: every so-many-th layer is full where no sliding_window_pattern says which; 0: all
- * slide; GGUF_NO_PERIOD: a window without a pattern is not understood. */
+/* Where a header has a window and no sliding_window_pattern that says which layers slide: all of
+ * them with `slides`, all but every `period`-th, and with neither it is not understood. */
 struct gguf_architecture {
     const char *name;
     enum gguf_recurrence recurrence;
     uint32_t period;
+    bool slides;
     uint32_t window; /* where the header gives none; 0: then nothing slides */
     bool sinks;
     bool gaps;   /* layers without KV heads keep nothing */
     bool shares; /* the last layers share, and shared_kv_layers must say how many */
+    bool unsaid; /* layers share index keys, and nothing says which */
+    bool pools;  /* DeepSeek-V4's layout */
 };
 
 /* Reads what every layer keeps into the reader's model; draft layers (nextn_predict_layers) are not

@@ -26,6 +26,18 @@ model_family_read family_qwen3_next, family_kimi_linear, family_minimax, family_
 model_family_read family_nemotron_h, family_jamba, family_zamba2, family_falcon_h1,
     family_granite_hybrid, family_mamba1, family_mamba2, family_samba;
 
+/* What DeepSeek-V4's keys are called, in whichever file, of `count` layers. */
+struct deepseek4_keys {
+    const char *ratios;
+    const char *heads;
+    const char *dim;
+    const char *window;
+    const char *index_dim;
+    const char *top_k;
+};
+enum status family_deepseek4_by(struct reader *reader, const struct deepseek4_keys *keys,
+                                uint32_t count);
+
 /* A config of no known family with plain keys (model_guess.c): read as such and labelled a guess;
  * refused when a key says that there is more to it. `named`: what the config calls itself. */
 enum status model_guess(struct reader *reader, const char *named);

@@ -109,19 +109,19 @@ enum status family_mla_indexed(struct reader *reader) {
     return reader->status;
 }
 
-/* compress_ratios: 0, 4 or 128 per layer; the entries past the last layer are draft layers. */
-static void read_ratios(struct reader *reader, struct layer_list *layers) {
-    const cJSON *item = reader_list(reader, "compress_ratios", layers->count);
+/* 0, 4 or 128 per layer; the entries past the last layer are draft layers. */
+static void read_ratios(struct reader *reader, const char *key, struct layer_list *layers) {
+    const cJSON *item = reader_list(reader, key, layers->count);
     item = item != NULL ? item->child : NULL;
     for (uint32_t i = 0; i < layers->count && item != NULL; i++, item = item->next) {
         const double ratio = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (ratio != 0.0 && ratio != 4.0 && ratio != 128.0) {
-            (void)reader_strange(reader, "compress_ratios", i, item);
+            (void)reader_strange(reader, key, i, item);
             return;
         }
         layers->kinds[i] = ratio == 0.0 ? WINDOW_ONLY : ratio == 4.0 ? SPARSE : HEAVY;
     }
-    reader_note_key(reader, "kinds of layers, tokens_per_entry", "compress_ratios");
+    reader_note_key(reader, "kinds of layers, tokens_per_entry", key);
 }
 
 static void read_rates(struct reader *reader, uint32_t *sparse, uint32_t *heavy) {
@@ -135,37 +135,49 @@ static void read_rates(struct reader *reader, uint32_t *sparse, uint32_t *heavy)
     reader_leave(reader, place);
 }
 
-/* deepseek_v4: K and V are one row of head_dim. Every layer keeps a window of them; most also pool
- * 4 tokens (with index keys to choose among the entries) or 128 into one entry (vllm
- * models/deepseek_v4). Where a config lists no layers: two of 128, then 128 and 4 in turn
- * (transformers configuration_deepseek_v4.py). */
-enum status family_deepseek4(struct reader *reader) {
+/* Which layers pool, and how many tokens into one entry. Where a config lists no layers: two of
+ * 128, then 128 and 4 in turn (transformers configuration_deepseek_v4.py). */
+static void read_pooling(struct reader *reader, const char *ratios, struct layer_list *layers,
+                         uint32_t *sparse_rate, uint32_t *heavy_rate) {
     static const struct layer_word words[] = {{"sliding_attention", WINDOW_ONLY},
                                               {"compressed_sparse_attention", SPARSE},
                                               {"heavily_compressed_attention", HEAVY},
                                               {NULL, 0}};
-    struct layer_list layers = {.count = reader_layer_count(reader)};
-    uint32_t sparse_rate = 4, heavy_rate = 128;
-    if (reader_has(reader, "compress_ratios")) {
-        read_ratios(reader, &layers);
-    } else {
-        read_rates(reader, &sparse_rate, &heavy_rate);
-        layers_fill(&layers, HEAVY);
-        for (uint32_t i = 3; i < layers.count; i += 2)
-            layers.kinds[i] = SPARSE;
-        if (reader_has(reader, "layer_types"))
-            reader_layer_words(reader, "layer_types", words, &layers);
+    *sparse_rate = 4;
+    *heavy_rate = 128;
+    if (reader_has(reader, ratios)) {
+        read_ratios(reader, ratios, layers);
+        return;
     }
-    const uint32_t heads =
-        reader_need(reader, "query_heads", "num_attention_heads", 1, JSON_TEXT_MOST_HEADS);
+    reader_note(reader, "tokens_per_entry", "4 and 128, the family's default");
+    read_rates(reader, sparse_rate, heavy_rate);
+    if (reader_has(reader, "layer_types")) {
+        reader_layer_words(reader, "layer_types", words, layers);
+        return;
+    }
+    layers_fill(layers, HEAVY);
+    for (uint32_t i = 3; i < layers->count; i += 2)
+        layers->kinds[i] = SPARSE;
+    reader_note(reader, "kinds of layers", "the family's default");
+}
+
+/* deepseek_v4: K and V are one row of head_dim. Every layer keeps a window of them; most also pool
+ * 4 tokens (with index keys to choose among the entries) or 128 into one entry (vllm
+ * models/deepseek_v4). */
+enum status family_deepseek4_by(struct reader *reader, const struct deepseek4_keys *keys,
+                                uint32_t count) {
+    struct layer_list layers = {.count = count};
+    uint32_t sparse_rate, heavy_rate;
+    read_pooling(reader, keys->ratios, &layers, &sparse_rate, &heavy_rate);
+    const uint32_t heads = reader_need(reader, "query_heads", keys->heads, 1, JSON_TEXT_MOST_HEADS);
     const uint32_t dim =
-        reader_need(reader, "k_dim (K and V), entry_dim", "head_dim", 1, JSON_TEXT_MOST_DIM);
+        reader_need(reader, "k_dim (K and V), entry_dim", keys->dim, 1, JSON_TEXT_MOST_DIM);
     const struct model_group window = {
         .kind = MODEL_WINDOW,
         .query_heads = heads,
         .kv_heads = 1,
         .k_dim = dim,
-        .window_tokens = reader_need(reader, "window_tokens", "sliding_window", 1, UINT32_MAX)};
+        .window_tokens = reader_need(reader, "window_tokens", keys->window, 1, UINT32_MAX)};
     const struct model_group sparse = {.kind = MODEL_COMPRESSED,
                                        .query_heads = heads,
                                        .entry_dim = dim,
@@ -174,8 +186,8 @@ enum status family_deepseek4(struct reader *reader) {
     heavy.tokens_per_entry = heavy_rate;
     struct model_group index = {.kind = MODEL_INDEX, .tokens_per_entry = sparse_rate};
     if (memchr(layers.kinds, SPARSE, layers.count) != NULL) {
-        index.key_dim = reader_need(reader, "key_dim", "index_head_dim", 1, JSON_TEXT_MOST_DIM);
-        index.top_k = reader_want(reader, "top_k", "index_topk", 0, 1u << 30, 0, "unknown");
+        index.key_dim = reader_need(reader, "key_dim", keys->index_dim, 1, JSON_TEXT_MOST_DIM);
+        index.top_k = reader_want(reader, "top_k", keys->top_k, 0, 1u << 30, 0, "unknown");
     }
     for (uint32_t i = 0; i < layers.count; i++) {
         reader_add(reader, &window);
@@ -187,6 +199,16 @@ enum status family_deepseek4(struct reader *reader) {
         }
     }
     return reader->status;
+}
+
+enum status family_deepseek4(struct reader *reader) {
+    static const struct deepseek4_keys keys = {.ratios = "compress_ratios",
+                                               .heads = "num_attention_heads",
+                                               .dim = "head_dim",
+                                               .window = "sliding_window",
+                                               .index_dim = "index_head_dim",
+                                               .top_k = "index_topk"};
+    return family_deepseek4_by(reader, &keys, reader_layer_count(reader));
 }
 
 /* minimax_m3: K and V everywhere; layers of sparse_attention_freq also keep one index key per

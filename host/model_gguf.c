@@ -8,56 +8,59 @@
 #include "gguf_layers.h"
 
 static const struct gguf_architecture architectures[] = {
-    {.name = "llama", .period = 0},
-    {.name = "mistral3", .period = 0},
-    {.name = "phi3", .period = 0},
-    {.name = "phimoe", .period = 0},
-    {.name = "starcoder2", .period = 0},
+    {.name = "llama", .slides = true},
+    {.name = "mistral3", .slides = true},
+    {.name = "phi3", .slides = true},
+    {.name = "phimoe", .slides = true},
+    {.name = "starcoder2", .slides = true},
     {.name = "gemma2", .period = 2, .window = 4096},
     {.name = "gemma3", .period = 6},
     {.name = "gemma3n", .period = 5, .shares = true},
-    {.name = "gemma4", .period = GGUF_NO_PERIOD, .shares = true},
+    {.name = "gemma4", .shares = true},
     {.name = "cohere2", .period = 4},
     {.name = "gpt-oss", .period = 2, .sinks = true},
     {.name = "exaone4", .period = 4},
     {.name = "olmo2", .period = 4},
     {.name = "llama4", .period = 4, .window = 8192},
-    {.name = "laguna", .period = GGUF_NO_PERIOD},
-    {.name = "step35", .period = GGUF_NO_PERIOD},
-    {.name = "muse-glimmer", .period = GGUF_NO_PERIOD},
-    {.name = "mimo2", .period = GGUF_NO_PERIOD},
-    {.name = "deci", .period = GGUF_NO_PERIOD, .gaps = true},
-    {.name = "jamba", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "granitehybrid", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "lfm2", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "lfm2moe", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "plamo2", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "kimi-linear", .recurrence = GGUF_NO_KV, .period = GGUF_NO_PERIOD},
-    {.name = "nemotron_h", .recurrence = GGUF_NO_KV_FF, .period = GGUF_NO_PERIOD},
-    {.name = "nemotron_h_moe", .recurrence = GGUF_NO_KV_FF, .period = GGUF_NO_PERIOD},
-    {.name = "qwen3next", .recurrence = GGUF_INTERVAL, .period = GGUF_NO_PERIOD},
-    {.name = "qwen35", .recurrence = GGUF_INTERVAL, .period = GGUF_NO_PERIOD},
-    {.name = "qwen35moe", .recurrence = GGUF_INTERVAL, .period = GGUF_NO_PERIOD},
-    {.name = "falcon-h1", .recurrence = GGUF_ALONGSIDE, .period = GGUF_NO_PERIOD},
-    {.name = "mamba", .recurrence = GGUF_ALWAYS, .period = GGUF_NO_PERIOD},
-    {.name = "mamba2", .recurrence = GGUF_ALWAYS, .period = GGUF_NO_PERIOD},
+    {.name = "laguna"},
+    {.name = "step35"},
+    {.name = "muse-glimmer"},
+    {.name = "mimo2"},
+    {.name = "glm-dsa", .unsaid = true},
+    {.name = "deepseek4", .pools = true},
+    {.name = "deci", .gaps = true},
+    {.name = "jamba", .recurrence = GGUF_NO_KV},
+    {.name = "granitehybrid", .recurrence = GGUF_NO_KV},
+    {.name = "lfm2", .recurrence = GGUF_NO_KV},
+    {.name = "lfm2moe", .recurrence = GGUF_NO_KV},
+    {.name = "plamo2", .recurrence = GGUF_NO_KV},
+    {.name = "kimi-linear", .recurrence = GGUF_NO_KV},
+    {.name = "nemotron_h", .recurrence = GGUF_NO_KV_FF},
+    {.name = "nemotron_h_moe", .recurrence = GGUF_NO_KV_FF},
+    {.name = "qwen3next", .recurrence = GGUF_INTERVAL},
+    {.name = "qwen35", .recurrence = GGUF_INTERVAL},
+    {.name = "qwen35moe", .recurrence = GGUF_INTERVAL},
+    {.name = "minimax-01", .recurrence = GGUF_INTERVAL}, /* its state has no keys: refused */
+    {.name = "falcon-h1", .recurrence = GGUF_ALONGSIDE},
+    {.name = "mamba", .recurrence = GGUF_ALWAYS},
+    {.name = "mamba2", .recurrence = GGUF_ALWAYS},
 };
 
 /* Architectures with nothing but plain keys, MLA's included. */
 static const char *const plain[] = {
-    "apertus",  "arcee",         "baichuan",    "bailingmoe", "bailingmoe2", "bloom",
-    "chatglm",  "command-r",     "dbrx",        "deepseek",   "deepseek2",   "ernie4_5",
-    "exaone",   "ernie4_5-moe",  "falcon",      "gemma",      "glm-dsa",     "glm4",
-    "glm4moe",  "gpt2",          "gptj",        "gptneox",    "granite",     "granitemoe",
-    "grok",     "hunyuan-dense", "hunyuan-moe", "internlm2",  "minicpm",     "minicpm3",
-    "mpt",      "minimax-m2",    "mistral4",    "nemotron",   "olmo",        "olmoe",
-    "orion",    "phi2",          "qwen",        "qwen2",      "qwen2moe",    "qwen2vl",
-    "qwen3",    "qwen3moe",      "qwen3vl",     "qwen3vlmoe", "seed_oss",    "smollm3",
-    "stablelm", "starcoder",     "xverse",
+    "apertus",    "arcee",     "baichuan",      "bailingmoe",   "bailingmoe2", "bloom",
+    "chatglm",    "command-r", "dbrx",          "deepseek",     "deepseek2",   "deepseek2-ocr",
+    "deepseek32", "ernie4_5",  "exaone",        "ernie4_5-moe", "falcon",      "gemma",
+    "glm4",       "glm4moe",   "gpt2",          "gptj",         "gptneox",     "granite",
+    "granitemoe", "grok",      "hunyuan-dense", "hunyuan-moe",  "internlm2",   "minicpm",
+    "minicpm3",   "mpt",       "minimax-m2",    "mistral4",     "nemotron",    "olmo",
+    "olmoe",      "orion",     "phi2",          "qwen",         "qwen2",       "qwen2moe",
+    "qwen2vl",    "qwen3",     "qwen3moe",      "qwen3vl",      "qwen3vlmoe",  "seed_oss",
+    "smollm3",    "stablelm",  "starcoder",     "xverse",
 };
 
 static const struct gguf_architecture *find_architecture(const char *name, bool *known) {
-    static const struct gguf_architecture others = {.name = "", .period = GGUF_NO_PERIOD};
+    static const struct gguf_architecture others = {.name = ""};
     *known = true;
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++)
         if (strcmp(architectures[i].name, name) == 0)
@@ -75,25 +78,47 @@ static bool says_something(const struct reader *reader, const char *key) {
            !(cJSON_IsNumber(item) && item->valuedouble == 0.0);
 }
 
+/* The first of `keys` (which ends with NULL) that says something. */
+static const char *first_of(const struct reader *reader, const char *const *keys) {
+    while (*keys != NULL && !says_something(reader, *keys))
+        keys++;
+    return *keys;
+}
+
 /* Keys by which layers differ and which the reader of this architecture does not look at. */
+static const char *find_unread(const struct reader *reader, const struct gguf_architecture *arch,
+                               bool known) {
+    static const char *const never[] = {"wkv.head_size", "posnet.block_count",
+                                        "decoder_block_count", "attention.relative_buckets_count",
+                                        NULL};
+    static const char *const recurrent[] = {"ssm.state_size",
+                                            "ssm.conv_kernel",
+                                            "shortconv.l_cache",
+                                            "kda.head_dim",
+                                            "full_attention_interval",
+                                            "attention.recurrent_layers",
+                                            NULL};
+    static const char *const pooled[] = {"attention.compress_ratios", NULL};
+    static const char *const mixed[] = {
+        "attention.sliding_window",     "attention.sliding_window_pattern",
+        "attention.shared_kv_layers",   "attention.key_length_swa",
+        "attention.indexer.key_length", NULL};
+    const char *found = first_of(reader, never);
+    if (found == NULL && arch->recurrence == GGUF_NEVER)
+        found = first_of(reader, recurrent);
+    if (found == NULL && !arch->pools)
+        found = first_of(reader, pooled);
+    if (found == NULL && !known)
+        found = first_of(reader, mixed);
+    return found;
+}
+
 static enum status check_unread(struct reader *reader, const struct gguf_architecture *arch,
                                 bool known, const char *name) {
-    static const char *const recurrent[] = {
-        "ssm.state_size", "ssm.conv_kernel",         "shortconv.l_cache",
-        "kda.head_dim",   "full_attention_interval", "attention.recurrent_layers"};
-    static const char *const strange[] = {"wkv.head_size", "attention.compress_ratios",
-                                          "posnet.block_count", "decoder_block_count"};
-    static const char *const telling[] = {
-        "attention.sliding_window", "attention.shared_kv_layers", "attention.key_length_swa",
-        "attention.indexer.key_length", "attention.sliding_window_pattern"};
-    const char *found = NULL;
-    for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++)
-        found = says_something(reader, strange[i]) ? strange[i] : found;
-    for (size_t i = 0; arch->recurrence == GGUF_NEVER && i < sizeof recurrent / sizeof recurrent[0];
-         i++)
-        found = says_something(reader, recurrent[i]) ? recurrent[i] : found;
-    for (size_t i = 0; !known && i < sizeof telling / sizeof telling[0]; i++)
-        found = says_something(reader, telling[i]) ? telling[i] : found;
+    if (cJSON_IsFalse(reader_find(reader, "attention.causal", NULL)))
+        return reader_fail(reader, STATUS_REFUSED, "attention.causal",
+                           "is false: such a model keeps no cache");
+    const char *found = find_unread(reader, arch, known);
     if (found == NULL)
         return STATUS_OK;
     char value[64];

@@ -139,6 +139,18 @@ static void test_latents(void **state) {
     gguf_u32(&header, "glm-dsa.attention.indexer.key_length", 128);
     gguf_u32(&header, "glm-dsa.attention.indexer.top_k", 2048);
     assert_groups("3 latent 512+64, 3 index 128 per 1");
+    static const uint32_t ratios[] = {0, 128, 4, 4, 0};
+    gguf_model(&header, "deepseek4", 4, 1);
+    gguf_u32(&header, "deepseek4.attention.key_length", 512);
+    gguf_u32(&header, "deepseek4.attention.sliding_window", 128);
+    gguf_u32(&header, "deepseek4.attention.indexer.key_length", 128);
+    gguf_list(&header, "deepseek4.attention.compress_ratios", GGUF_UINT32, 4, ratios, 5);
+    assert_groups("4 window 1x512 K=V of 128, 1 compressed 512 per 128, 2 compressed 512 per 4, 2 "
+                  "index 128 per 4");
+    static const uint32_t strange[] = {0, 1, 2, 2};
+    gguf_model(&header, "deepseek4", 4, 1);
+    gguf_list(&header, "deepseek4.attention.compress_ratios", GGUF_UINT32, 4, strange, 4);
+    assert_refused(STATUS_REFUSED, "deepseek4.attention.compress_ratios[1] is 1");
 }
 
 /* The keys of a recurrent layer. */
@@ -212,6 +224,17 @@ static void test_architectures_that_are_not_known(void **state) {
     gguf_model(&header, "rwkv6", 4, 0);
     gguf_u32(&header, "rwkv6.wkv.head_size", 64);
     assert_refused(STATUS_REFUSED, "rwkv6.wkv.head_size (64)");
+    gguf_model(&header, "deepseek41", 4, 1);
+    gguf_list(&header, "deepseek41.attention.compress_ratios", GGUF_UINT32, 4, (uint32_t[]){1}, 1);
+    assert_refused(STATUS_REFUSED, "deepseek41.attention.compress_ratios (a list)");
+    gguf_model(&header, "deepseek4", 4, 1);
+    assert_refused(STATUS_BAD_INPUT, "deepseek4.attention.compress_ratios is missing");
+    gguf_model(&header, "minimax-01", 8, 8);
+    assert_refused(STATUS_BAD_INPUT, "minimax-01.ssm.conv_kernel is missing");
+    gguf_model(&header, "bert", 4, 8);
+    gguf_key(&header, "bert.attention.causal", GGUF_BOOL);
+    gguf_raw(&header, 0, 1);
+    assert_refused(STATUS_REFUSED, "bert.attention.causal is false");
     gguf_model(&header, "llama", 4, 8);
     gguf_string(&header, "general.type", "adapter");
     assert_refused(STATUS_REFUSED, "general.type is \"adapter\"");
