@@ -25,6 +25,9 @@ enum status family_plain(struct reader *reader) {
     static const struct layer_word words[] = {
         {"full_attention", LAYER_FULL}, {"attention", LAYER_FULL}, {NULL, 0}};
     struct layer_list layers = {.count = reader_layer_count(reader)};
+    if (reader_flag(reader, "use_sliding_window", false))
+        (void)reader_fail(reader, STATUS_REFUSED, "use_sliding_window",
+                          "is true, which is not understood in a family without windows");
     if (reader_has(reader, "layer_types"))
         reader_layer_words(reader, "layer_types", words, &layers);
     const struct model_group full = reader_attention(reader, NULL);

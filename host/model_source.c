@@ -74,9 +74,11 @@ static void name_after(const char *path, char *out, size_t bytes) {
     (void)snprintf(out, bytes, "%.90s", slash != NULL ? slash + 1 : copy);
 }
 
+/* Regular files only: what is read from a pipe is gone. */
 static bool starts_with_gguf(const char *path) {
+    struct stat info;
     char magic[4];
-    FILE *file = fopen(path, "rb");
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
     if (file == NULL)
         return false;
     const bool whole = fread(magic, 1, sizeof magic, file) == sizeof magic;

@@ -300,6 +300,8 @@ static void test_refused_by_key(void **state) {
     } cases[] = {
         {SIX("llama", "'layer_types': ['full_attention', 'sliding_attention', '', '', '', '']"),
          "layer_types[1] is \"sliding_attention\""},
+        {SIX("smollm3", "'use_sliding_window': true, 'sliding_window': 64"),
+         "use_sliding_window is true"},
         {SIX("gemma3_text", "'layer_types': ['full_attention', 7, '', '', '', '']"),
          "layer_types[1] is 7"},
         {SIX("gemma3_text", "'layer_types': ['full_attention']"),
