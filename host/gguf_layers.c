@@ -44,7 +44,7 @@ static void read_numbers(struct reader *reader, struct layer_numbers *numbers) {
     static const uint32_t none[JSON_TEXT_MOST_LAYERS];
     const uint32_t blocks = reader_need(reader, "layers", "block_count", 1, JSON_TEXT_MOST_LAYERS);
     const uint32_t drafts = reader_want(reader, "draft layers, not counted", "nextn_predict_layers",
-                                        0, JSON_TEXT_MOST_LAYERS, 0, "none");
+                                        0, JSON_TEXT_MOST_LAYERS, 0, "");
     if (drafts >= blocks)
         (void)reader_fail(reader, STATUS_BAD_INPUT, "nextn_predict_layers",
                           "is not below block_count");
@@ -243,17 +243,16 @@ static void add_layers(struct reader *reader, const struct gguf_architecture *ar
         index.tokens_per_entry = 1;
         index.key_dim =
             reader_need(reader, "key_dim", "attention.indexer.key_length", 1, JSON_TEXT_MOST_DIM);
-        index.top_k =
-            reader_want(reader, "top_k", "attention.indexer.top_k", 0, 1u << 30, 0, "unknown");
+        index.top_k = reader_want(reader, "top_k", "attention.indexer.top_k", 0, 1u << 30, 0, "");
         if (arch->unsaid)
             reader_remark(reader, "index keys counted in every layer: a GGUF header does not say "
                                   "which layers share them");
     }
     const char *sharing = "attention.shared_kv_layers";
     const uint32_t shared =
-        arch->shares ? reader_need(reader, "layers that share", sharing, 0, JSON_TEXT_MOST_LAYERS)
-                     : reader_want(reader, "layers that share", sharing, 0, JSON_TEXT_MOST_LAYERS,
-                                   0, "none");
+        arch->shares
+            ? reader_need(reader, "layers that share", sharing, 0, JSON_TEXT_MOST_LAYERS)
+            : reader_want(reader, "layers that share", sharing, 0, JSON_TEXT_MOST_LAYERS, 0, "");
     for (uint32_t i = 0; i < layers->count && reader->status == STATUS_OK; i++) {
         const uint8_t kind = layers->kinds[i];
         struct model_group *group = slides.kinds[i] == LAYER_WINDOW ? &window : &full;

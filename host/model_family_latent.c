@@ -97,7 +97,7 @@ enum status family_mla_indexed(struct reader *reader) {
         .kind = MODEL_INDEX,
         .tokens_per_entry = 1,
         .key_dim = reader_need(reader, "key_dim", "index_head_dim", 1, JSON_TEXT_MOST_DIM),
-        .top_k = reader_want(reader, "top_k", "index_topk", 0, 1u << 30, 0, "unknown")};
+        .top_k = reader_want(reader, "top_k", "index_topk", 0, 1u << 30, 0, "")};
     read_index_layers(reader, &layers);
     for (uint32_t i = 0; i < layers.count; i++) {
         reader_add(reader, &latent);
@@ -187,7 +187,7 @@ enum status family_deepseek4_by(struct reader *reader, const struct deepseek4_ke
     struct model_group index = {.kind = MODEL_INDEX, .tokens_per_entry = sparse_rate};
     if (memchr(layers.kinds, SPARSE, layers.count) != NULL) {
         index.key_dim = reader_need(reader, "key_dim", keys->index_dim, 1, JSON_TEXT_MOST_DIM);
-        index.top_k = reader_want(reader, "top_k", keys->top_k, 0, 1u << 30, 0, "unknown");
+        index.top_k = reader_want(reader, "top_k", keys->top_k, 0, 1u << 30, 0, "");
     }
     for (uint32_t i = 0; i < layers.count; i++) {
         reader_add(reader, &window);

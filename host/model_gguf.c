@@ -135,7 +135,7 @@ static enum status read_architecture(struct reader *reader, const char *name) {
     if (check_unread(reader, arch, known, name) == STATUS_OK)
         (void)gguf_layers_read(reader, arch);
     reader->model->native_context =
-        reader_want(reader, "native_context", "context_length", 1, UINT32_MAX, 0, "unknown");
+        reader_want(reader, "native_context", "context_length", 1, UINT32_MAX, 0, "");
     if (!known && reader->status == STATUS_OK) {
         char remark[160];
         (void)snprintf(remark, sizeof remark, "a guess: %s is not known, read as plain attention",

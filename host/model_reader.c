@@ -130,7 +130,8 @@ uint32_t reader_want(struct reader *reader, const char *field, const char *keys,
                      uint64_t most, uint32_t otherwise, const char *why) {
     if (reader_has(reader, keys))
         return reader_need(reader, field, keys, least, most);
-    reader_note(reader, field, why);
+    if (why[0] != '\0')
+        reader_note(reader, field, why);
     return reader->status == STATUS_OK ? otherwise : 1;
 }
 

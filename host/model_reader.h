@@ -32,7 +32,8 @@ struct reader {
 const cJSON *reader_find(const struct reader *reader, const char *keys, const char **key);
 bool reader_has(const struct reader *reader, const char *keys);
 
-/* A number the family cannot do without, and one with a default that `why` explains. */
+/* A number the family cannot do without, and one with a default that `why` explains ("": by itself
+ * the default says that there is nothing to count). */
 uint32_t reader_need(struct reader *reader, const char *field, const char *keys, uint64_t least,
                      uint64_t most);
 uint32_t reader_want(struct reader *reader, const char *field, const char *keys, uint64_t least,
