@@ -395,6 +395,7 @@ static void test_unknown_and_hybrid_is_refused(void **state) {
         {"'index_topk': 2048", "index_topk (2048)"},
         {"'compress_ratios': [4]", "compress_ratios (a list)"},
         {"'num_kv_shared_layers': 2", "num_kv_shared_layers (2)"},
+        {"'attention_config': {'kind': 'x'}", "attention_config (an object)"},
         {"'is_encoder_decoder': true", "is_encoder_decoder (true)"},
         {"'v_head_dim': 64", "v_head_dim (64)"},
         {"'layer_types': ['full_attention', 'mamba', '', '', '', '']",
