@@ -7,74 +7,30 @@
 #include "model_families.h"
 
 /* Parts of the names of such keys. Those of experts, vision and rotation are not among them. */
-static const char *const telling[] = {"mamba",
-                                      "ssm",
-                                      "linear_attn",
-                                      "linear_num",
-                                      "linear_key",
-                                      "linear_value",
-                                      "linear_con",
-                                      "hybrid",
-                                      "conv_",
-                                      "short_conv",
-                                      "_conv",
-                                      "block_type",
-                                      "block_conf",
-                                      "attn_type",
-                                      "attn_layer",
-                                      "attn_conf",
-                                      "attention_conf",
-                                      "full_attn",
-                                      "full_attent",
-                                      "global_att",
-                                      "local_att",
-                                      "compress",
-                                      "sparse_att",
-                                      "sparse_block",
-                                      "sparse_index",
-                                      "sparse_topk",
-                                      "index_head",
-                                      "index_topk",
-                                      "index_n_",
-                                      "indexer",
-                                      "window",
-                                      "swa_",
-                                      "_swa",
-                                      "pattern",
-                                      "chunk_size",
-                                      "cross_att",
-                                      "cla_",
-                                      "use_cla",
-                                      "kv_shar",
-                                      "shared_kv",
-                                      "share_kv",
-                                      "global_head",
-                                      "rwkv",
-                                      "recurrent",
-                                      "lru_",
-                                      "state_size",
-                                      "d_state",
-                                      "expand_v",
-                                      "gdn",
-                                      "kda",
-                                      "lightning",
-                                      "time_mix",
-                                      "retention",
-                                      "kv_heads_per",
-                                      "key_value_heads_per",
-                                      "v_head_dim",
-                                      "linear_head",
-                                      "memory_slot",
-                                      "attention_types",
-                                      "att_type",
-                                      "layer_group",
-                                      "group_norm_size",
-                                      "loop",
-                                      "ut_steps",
-                                      "is_encoder_decoder"};
+static const char telling[] =
+    "mamba ssm linear_attn linear_num linear_key linear_value linear_con hybrid conv_ "
+    "short_conv _conv block_type block_conf attn_type attn_layer attn_conf attention_conf "
+    "full_attn full_attent global_att local_att compress sparse_att sparse_block "
+    "sparse_index sparse_topk index_head index_topk index_n_ indexer window swa_ _swa "
+    "pattern chunk_size cross_att cla_ use_cla kv_shar shared_kv share_kv global_head rwkv "
+    "recurrent lru_ state_size d_state expand_v gdn kda lightning time_mix retention "
+    "kv_heads_per key_value_heads_per v_head_dim linear_head memory_slot attention_types "
+    "att_type layer_group group_norm_size loop ut_steps is_encoder_decoder";
 
 static bool holds(const char *name, const char *part) {
     return strstr(name, part) != NULL;
+}
+
+static bool is_telling(const char *name) {
+    char part[32];
+    for (const char *at = telling; *at != '\0'; at += at[0] == ' ') {
+        const size_t length = strcspn(at, " ");
+        (void)snprintf(part, sizeof part, "%.*s", (int)length, at);
+        if (holds(name, part))
+            return true;
+        at += length;
+    }
+    return false;
 }
 
 /* A key that is there but says no: null, false, 0, or nothing in it. */
@@ -102,11 +58,9 @@ static bool is_mla_key(const struct reader *reader, const char *name) {
 static const cJSON *find_telling(const struct reader *reader) {
     const cJSON *item;
     cJSON_ArrayForEach(item, reader->config) {
-        for (size_t i = 0; i < sizeof telling / sizeof telling[0]; i++)
-            if (holds(item->string, telling[i]) && !is_off(item) &&
-                !is_mla_key(reader, item->string) &&
-                !(holds(item->string, "window") && window_is_idle(reader, item)))
-                return item;
+        if (is_telling(item->string) && !is_off(item) && !is_mla_key(reader, item->string) &&
+            !(holds(item->string, "window") && window_is_idle(reader, item)))
+            return item;
     }
     return NULL;
 }
