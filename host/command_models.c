@@ -78,6 +78,8 @@ static enum status write_model(const char *spec, struct session_output *output,
             : (struct writer_value){.kind = WRITER_NULL};
     values[MODELS_SOURCE] = text_value(model.source);
     values[MODELS_ASSUMED] = text_value(model.assumed);
+    if (model.remark[0] != '\0')
+        (void)fprintf(stderr, "kvgauge: %s: %s\n", model.name, model.remark);
     return session_output_row(output, values, text);
 }
 

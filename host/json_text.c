@@ -82,7 +82,7 @@ void json_text_printable(const char *in, char *out, size_t out_bytes) {
 }
 
 /* No object may hold a key twice: which one counts would be anybody's guess. */
-static enum status check_keys(const cJSON *node, const char *origin, struct status_text *text) {
+enum status json_text_check_keys(const cJSON *node, const char *origin, struct status_text *text) {
     size_t count = 0;
     const cJSON *child;
     cJSON_ArrayForEach(child, node) count++;
@@ -106,7 +106,7 @@ static enum status check_keys(const cJSON *node, const char *origin, struct stat
             return status;
     }
     cJSON_ArrayForEach(child, node) {
-        const enum status status = check_keys(child, origin, text);
+        const enum status status = json_text_check_keys(child, origin, text);
         if (status != STATUS_OK)
             return status;
     }
@@ -121,15 +121,13 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
                           "%s: %zu bytes are more than a config has (at "
                           "most %d)",
                           origin, size, JSON_TEXT_MOST_BYTES);
-    if (size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) {
-        bytes += 3;
-        size -= 3;
-    }
     char *copy = malloc(size + 1);
     if (copy == NULL)
         return status_set(text, STATUS_OUT_OF_MEMORY, "%s: no memory for %zu bytes", origin, size);
     memcpy(copy, bytes, size);
     copy[size] = '\0';
+    if (size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+        memset(copy, ' ', 3); /* positions stay those of the file */
     enum status status = scan(copy, size, origin, text);
     if (status == STATUS_OK) {
         const char *stopped = NULL;
@@ -146,7 +144,7 @@ enum status json_text_parse(const char *bytes, size_t size, const char *origin, 
     if (status == STATUS_OK && !cJSON_IsObject(*out))
         status = status_set(text, STATUS_BAD_INPUT, "%s: an object {...} is expected", origin);
     if (status == STATUS_OK)
-        status = check_keys(*out, origin, text);
+        status = json_text_check_keys(*out, origin, text);
     if (status != STATUS_OK) {
         cJSON_Delete(*out);
         *out = NULL;

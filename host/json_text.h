@@ -23,6 +23,9 @@ enum {
 enum status json_text_parse(const char *bytes, size_t size, const char *origin, cJSON **out,
                             struct status_text *text);
 
+/* STATUS_BAD_INPUT when an object anywhere in the tree holds a key twice. */
+enum status json_text_check_keys(const cJSON *node, const char *origin, struct status_text *text);
+
 /* A whole number from `least` to `most`; STATUS_BAD_INPUT names the key and what it holds. */
 enum status json_text_number(const cJSON *item, const char *origin, const char *key, uint64_t least,
                              uint64_t most, uint64_t *out, struct status_text *text);

@@ -74,15 +74,35 @@ static void name_after(const char *path, char *out, size_t bytes) {
     (void)snprintf(out, bytes, "%.90s", slash != NULL ? slash + 1 : copy);
 }
 
+/* Regular files only: what is read from a pipe is gone. */
+static bool starts_with_gguf(const char *path) {
+    struct stat info;
+    char magic[4];
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    if (file == NULL)
+        return false;
+    const bool whole = fread(magic, 1, sizeof magic, file) == sizeof magic;
+    (void)fclose(file);
+    return whole && memcmp(magic, "GGUF", 4) == 0;
+}
+
 static enum status load_path(const char *path, struct model *out, struct model_trace *trace,
                              enum format_id *config_format, char *config_format_reason,
                              struct status_text *text) {
+    if (starts_with_gguf(path)) {
+        const enum status status = model_gguf_load(path, out, trace, text);
+        if (status == STATUS_OK)
+            name_after(path, out->name, sizeof out->name);
+        if (config_format != NULL)
+            *config_format = FORMAT_F16;
+        if (config_format_reason != NULL)
+            (void)strcpy(config_format_reason, "GGUF: f16, as llama.cpp does by default");
+        return status;
+    }
     const size_t length = strlen(path);
     if (length > 5 && strcasecmp(path + length - 5, ".gguf") == 0)
-        return status_set(text, STATUS_REFUSED,
-                          "--model %.300s: GGUF files are not read by this version; config.json "
-                          "and our own JSON are",
-                          path);
+        return status_set(text, STATUS_BAD_INPUT,
+                          "--model %.300s: it does not start with GGUF, or cannot be read", path);
     char *bytes = NULL;
     size_t size = 0;
     enum status status = read_file(path, &bytes, &size, text);

@@ -103,6 +103,8 @@ static void set_notes(const struct predict_question *question, struct predict_an
                        out->format.name);
         predict_row_note(out, note);
     }
+    if (question->which.model.remark[0] != '\0')
+        add_note(out, question->which.model.remark);
     const uint64_t native = question->which.model.native_context;
     if (native > 0 && question->tokens > native) {
         (void)snprintf(note, sizeof note, "past the native context of %llu",
@@ -218,11 +220,11 @@ enum status predict_row_items(const struct predict_question *question,
     }
     if (question->trace.count == 0)
         return STATUS_OK;
-    char notes[64 + 132 * (sizeof question->trace.entries / sizeof question->trace.entries[0])] =
-        "from the config:";
+    char notes[64 + sizeof question->trace.entries + sizeof question->trace.entries / 16] =
+        "from the file:";
     for (size_t i = 0; i < question->trace.count; i++) {
         const size_t used = strlen(notes);
-        (void)snprintf(notes + used, sizeof notes - used, "%s %s <- %s", i > 0 ? "," : "",
+        (void)snprintf(notes + used, sizeof notes - used, "%s %s <- %s", i > 0 ? ";" : "",
                        question->trace.entries[i].field, question->trace.entries[i].key);
     }
     struct writer_value values[PREDICT_FIELD_COUNT];

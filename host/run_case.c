@@ -106,6 +106,8 @@ static enum status add_model(struct run_case_list *list, const struct options *o
         return STATUS_BAD_INPUT;
     if (status != STATUS_OK)
         return status;
+    if (whole.remark[0] != '\0')
+        (void)fprintf(stderr, "kvgauge: %s: %s\n", whole.name, whole.remark);
     struct status_text why = {""};
     one.refused = model_shard(&whole, options->tp, &one.model, &why);
     (void)snprintf(one.reason, sizeof one.reason, "%s", why.line);

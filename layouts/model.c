@@ -218,6 +218,11 @@ void model_group_words(const struct model_group *group, char *out, uint32_t out_
                        group->tokens_per_entry);
         return;
     case MODEL_STATE:
+        if (group->heads == 0) {
+            (void)snprintf(out, out_bytes, "%u %s %s %u channels", group->layers, kind,
+                           group->family, group->conv_channels);
+            return;
+        }
         (void)snprintf(out, out_bytes, "%u %s %s %ux%ux%u", group->layers, kind, group->family,
                        group->heads, group->state_rows, group->state_cols);
         return;

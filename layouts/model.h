@@ -62,6 +62,7 @@ struct model {
     char source[256];        /* where the numbers were read */
     uint64_t native_context; /* tokens; 0 when no source gives it */
     char assumed[192];       /* names of fields no source gave, comma separated; "" if none */
+    char remark[256];        /* what goes with every row: a guess, a part left out; "" if none */
     uint32_t group_count;
     struct model_group groups[MODEL_MAX_GROUPS];
 };

@@ -43,6 +43,10 @@ static void check_model(const struct model *model) {
         else if (formula_paged_compute(model, &storage, 100000, 17, &paged, NULL) == STATUS_OK)
             require(paged.seq_bytes == result.seq_bytes + paged.tail_bytes + paged.alignment_bytes);
     }
+    if (model->remark[0] != '\0')
+        check_line(model->remark);
+    if (model->assumed[0] != '\0')
+        check_line(model->assumed);
     for (uint32_t g = 0; g < model->group_count; g++) {
         char words[96];
         model_group_words(&model->groups[g], words, sizeof words);

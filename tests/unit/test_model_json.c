@@ -77,7 +77,7 @@ static void test_configs_that_are_refused(void **state) {
         {CONFIG("Qwen2ForCausalLM", "\"use_sliding_window\": 1"), "use_sliding_window"},
         {CONFIG("MistralForCausalLM", "\"sliding_window\": -1"), "sliding_window is -1"},
         {CONFIG("DeepseekV2ForCausalLM", "\"qk_rope_head_dim\": 64"), "kv_lora_rank is missing"},
-        {"{\"architectures\": [\"LlamaForCausalLM\"]}", "num_hidden_layers is missing"},
+        {"{\"architectures\": [\"LlamaForCausalLM\"]}", "num_hidden_layers (or n_layer"},
         {"{\"architectures\": [\"LlamaForCausalLM\"], \"num_hidden_layers\": 1e30}", "1e+30"},
         {"{\"architectures\": [\"LlamaForCausalLM\"], \"num_hidden_layers\": 1, "
          "\"num_attention_heads\": 3, \"hidden_size\": 64}",
@@ -106,7 +106,7 @@ static void test_configs_that_are_refused(void **state) {
     assert_says(&text, "Evil?For?[31m");
     assert_int_equal(parse("{\"architectures\": 7, \"model_type\": []}", &model, &text),
                      STATUS_REFUSED);
-    assert_says(&text, "no architecture");
+    assert_says(&text, "names no architecture");
 }
 
 static void test_bytes_that_are_not_quite_json(void **state) {
@@ -154,6 +154,31 @@ static void check_truncations(const char *json, size_t size, bool own) {
         assert_says(&text, "cut.json: not valid JSON at byte");
         free(part);
     }
+}
+
+/* Some configs list a label for every token: 3 MB and more of keys nobody needs. */
+static void test_a_large_config(void **state) {
+    (void)state;
+    enum { LABELS = 150000, BYTES = 26 };
+    const char *start = "{\"model_type\": \"llama\", \"num_hidden_layers\": 1, "
+                        "\"num_attention_heads\": 2, \"hidden_size\": 64, \"id2label\": {";
+    char *large = malloc(strlen(start) + (size_t)LABELS * BYTES + 3);
+    assert_non_null(large);
+    char *at = large + sprintf(large, "%s", start);
+    for (int i = 0; i < LABELS; i++)
+        at += sprintf(at, "%s\"%d\": \"LABEL_%d\"", i > 0 ? "," : "", i, i);
+    at += sprintf(at, "}}");
+    const size_t size = (size_t)(at - large);
+    assert_true(size > 3000000);
+    struct model model;
+    struct status_text text = {""};
+    if (model_config_parse(large, size, "x", &model, NULL, NULL, NULL, &text) != STATUS_OK)
+        fail_msg("%s", text.line);
+    assert_int_equal(model.groups[0].k_dim, 32);
+    assert_int_equal(model_config_parse(large, size - 1, "x", &model, NULL, NULL, NULL, &text),
+                     STATUS_BAD_INPUT);
+    assert_says(&text, "the text ends before the last bracket");
+    free(large);
 }
 
 static void test_truncated_at_every_byte(void **state) {
@@ -209,6 +234,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configs_that_are_refused),
         cmocka_unit_test(test_bytes_that_are_not_quite_json),
+        cmocka_unit_test(test_a_large_config),
         cmocka_unit_test(test_truncated_at_every_byte),
         cmocka_unit_test(test_our_own_json_that_is_refused),
     };

@@ -166,7 +166,10 @@ static void test_paths(void **state) {
     take_away(&place);
 
     place = put("model.gguf", "GGUF", 4);
-    assert_not_loaded(place.path, STATUS_REFUSED, "GGUF");
+    assert_not_loaded(place.path, STATUS_BAD_INPUT, "byte 4: the file ends too early");
+    take_away(&place);
+    place = put("model.gguf", "{}", 2);
+    assert_not_loaded(place.path, STATUS_BAD_INPUT, "does not start with GGUF");
     take_away(&place);
 
     /* A built-in name is not taken over by a file that happens to be called so. */
@@ -276,10 +279,10 @@ static void test_the_format_a_config_asks_for(void **state) {
 static void test_numbers_remember_their_keys(void **state) {
     (void)state;
     static const char *const entries[][2] = {
-        {"groups[0].layers", "num_hidden_layers"},
-        {"groups[0].query_heads", "num_attention_heads"},
-        {"groups[0].kv_heads", "num_key_value_heads"},
-        {"groups[0].k_dim", "hidden_size / num_attention_heads"},
+        {"layers", "num_hidden_layers"},
+        {"query_heads", "num_attention_heads"},
+        {"kv_heads", "num_key_value_heads"},
+        {"k_dim, v_dim", "hidden_size / heads"},
         {"native_context", "max_position_embeddings"},
     };
     struct model model;
