@@ -6,7 +6,7 @@
 set -euo pipefail
 
 bench_packages=(build-essential cmake ninja-build pkg-config libcjson-dev)
-test_packages=(git libcmocka-dev python3 python3-venv clang clang-format clang-tidy llvm libclang-rt-dev libomp-dev
+test_packages=(git patch libcmocka-dev python3 python3-venv clang clang-format clang-tidy llvm libclang-rt-dev libomp-dev
     shellcheck)
 # To an aarch64 machine its own compiler is no cross compiler.
 if [ "$(uname -m)" != aarch64 ]; then

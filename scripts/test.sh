@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Every check of the project, each timed, with a summary at the end; .ci/run calls this.
 #   scripts/test.sh           all steps
-#   scripts/test.sh STEP...   some of them: format scripts release cuda static asan fuzz aarch64 tidy
+#   scripts/test.sh STEP...   some of them: format scripts release cuda static mutants asan fuzz
+#                             aarch64 tidy
 # Exit code 0 if nothing failed. FUZZ_SECONDS (30) is how long each fuzz target runs.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-all_steps=(format scripts release cuda static asan fuzz aarch64 tidy)
+all_steps=(format scripts release cuda static mutants asan fuzz aarch64 tidy)
 fuzz_seconds=${FUZZ_SECONDS:-30}
 jobs=$(nproc)
 logs=build-logs
@@ -104,10 +105,7 @@ cuda_build() {
 }
 step_cuda() {
     local cases=(cases.txt)
-    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
-        skip cuda 'no nvcc here'
-        return
-    fi
+    has_nvcc || { skip cuda 'no nvcc here'; return; }
     step cuda-build cuda_build || return
     step cuda-ptxas scripts/ptxas_report.sh build-cuda
     step cuda-pairs build-cuda/tests/cuda/test_attend_pairs_cuda
@@ -123,25 +121,37 @@ step_cuda() {
     step cuda-small-build build cuda-small
 }
 
-# What the kernels cost by their machine code, against the budget in tests/static. NVIDIA's disassembler
-# comes with the toolkit or, pinned, from PyPI.
-step_static() {
-    local python=python3 venv=build-static/venv
-    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
-        skip static 'no nvcc here'
+# A Python that has NVIDIA's disassembler, which comes with the toolkit or, pinned, from PyPI.
+disassembler_python() {
+    local venv=build-static/venv
+    if command -v nvdisasm >/dev/null; then
+        echo python3
         return
     fi
+    [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" >"$logs/static-venv.log" 2>&1
+    "$venv/bin/pip" install -q nvidia-cuda-nvdisasm==13.5.37 >>"$logs/static-venv.log" 2>&1 &&
+        echo "$venv/bin/python3"
+}
+
+has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; }
+
+# What the kernels cost by their machine code, against the budget in tests/static.
+step_static() {
+    local python
+    has_nvcc || { skip static 'no nvcc here'; return; }
     mkdir -p build-static
-    if ! command -v nvdisasm >/dev/null; then
-        python=$venv/bin/python3
-        [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" >"$logs/static-venv.log" 2>&1
-        if ! "$venv/bin/pip" install -q nvidia-cuda-nvdisasm==13.5.37 >>"$logs/static-venv.log" 2>&1; then
-            skip static 'no nvdisasm here, and PyPI does not answer'
-            return
-        fi
-    fi
+    python=$(disassembler_python) || { skip static 'no nvdisasm here, and PyPI does not answer'; return; }
     step static-report "$python" tests/static/static_report.py --source . --work build-static \
         --json build-static/json --check tests/static/budget.json
+}
+
+# Whether the checks see faults: each of tests/mutants is planted in a copy of the sources.
+step_mutants() {
+    local python
+    has_nvcc || { skip mutants 'no nvcc here'; return; }
+    mkdir -p build-static
+    python=$(disassembler_python) || python=python3 # the faults that only cost are then not looked at
+    step mutants "$python" tests/mutants/mutants.py --source . --work build-mutants
 }
 
 step_fuzz() {

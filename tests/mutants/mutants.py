@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--only", action="append")
     parser.add_argument("--markdown")
     arguments = parser.parse_args()
-    for program in ("patch", "cmake", "ninja", "nvcc"):
+    for program in ("patch", "cmake", "ninja"):
         if shutil.which(program) is None:
             print("skipped: %s is not here" % program)
             return 77
