@@ -104,7 +104,7 @@ static void set_notes(const struct predict_question *question, struct predict_an
         predict_row_note(out, note);
     }
     if (question->which.model.remark[0] != '\0')
-        add_note(out, question->which.model.remark);
+        predict_row_note(out, question->which.model.remark);
     const uint64_t native = question->which.model.native_context;
     if (native > 0 && question->tokens > native) {
         (void)snprintf(note, sizeof note, "past the native context of %llu",

@@ -126,18 +126,30 @@ def predicted(shape, row, bytes_per_clock):
     return min(1.0, there / row["slots_per_value"]), there
 
 
-def markdown(all_shapes, table):
-    out = ["| format | GPU | slots per value | any page | always rescaled | slots there are | "
-           "bound by | share of the ceiling at most |", "|---|---|---:|---:|---:|---:|---|---:|"]
+def interpreted(folder, arch):
+    """Instructions of PTX per value and format, as the interpreter counted them (test_ptx_loop)."""
+    path = os.path.join(folder or "", "ptx_%s.md" % arch)
+    if folder is None or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        cells = [[cell.strip() for cell in line.split("|")] for line in file]
+    return {cell[1]: cell[2] for cell in cells[2:]}
+
+
+def markdown(all_shapes, table, folder):
+    out = ["| format | GPU | slots per value | any page | always rescaled | PTX interpreted | "
+           "slots there are | bound by | share of the ceiling at most |",
+           "|---|---|---:|---:|---:|---:|---:|---|---:|"]
     for shape in all_shapes:
         for gpu, (arch, bytes_per_clock) in GPUS.items():
             row = table.get(arch, {}).get(shape["format"])
             if row is None:
                 continue
             share, there = predicted(shape, row, bytes_per_clock)
-            out.append("| %s | %s | %.2f | %.2f | %.2f | %.1f | %s | %d %% |" % (
+            out.append("| %s | %s | %.2f | %.2f | %.2f | %s | %.1f | %s | %d %% |" % (
                 shape["format"], gpu, row["slots_per_value"], row["slots_per_value_any_page"],
-                row["slots_per_value_always_rescaled"], there,
+                row["slots_per_value_always_rescaled"],
+                interpreted(folder, arch).get(shape["format"], "-"), there,
                 "memory" if share == 1.0 else "issue slots", round(share * 100)))
     return "\n".join(out) + "\n"
 
@@ -174,6 +186,7 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--markdown")
     parser.add_argument("--check")
+    parser.add_argument("--ptx", help="folder of the tables that test_ptx_loop printed")
     arguments = parser.parse_args()
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     nvdisasm = sass.find_nvdisasm()
@@ -192,7 +205,7 @@ def main():
                       encoding="utf-8") as file:
                 json.dump(table[arch], file, indent=1)
                 file.write("\n")
-    text = markdown(all_shapes, table)
+    text = markdown(all_shapes, table, arguments.ptx)
     print(text)
     if arguments.markdown:
         with open(arguments.markdown, "w", encoding="utf-8") as file:
