@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "cpu/cpu.h"
+
 struct counting_ops counting;
 
 static enum status allocate(struct backend_device *device, uint64_t bytes, const char *what,
@@ -13,7 +15,7 @@ static enum status allocate(struct backend_device *device, uint64_t bytes, const
                           "%s: %llu bytes were asked and %llu are there", what,
                           (unsigned long long)bytes,
                           (unsigned long long)(counting.limit_bytes - counting.held_bytes));
-    const enum status status = backend_find("cpu")->memory_allocate(device, bytes, what, out, text);
+    const enum status status = cpu_backend_ops.memory_allocate(device, bytes, what, out, text);
     if (status != STATUS_OK)
         return status;
     counting.requests++;
@@ -28,12 +30,12 @@ static enum status allocate(struct backend_device *device, uint64_t bytes, const
 
 static void release(struct backend_device *device, struct backend_memory *memory) {
     counting.held_bytes -= memory->dev_address != NULL ? memory->bytes : 0;
-    backend_find("cpu")->memory_free(device, memory);
+    cpu_backend_ops.memory_free(device, memory);
 }
 
 void counting_reset(uint64_t limit_bytes) {
     assert(counting.held_bytes == 0);
-    counting = (struct counting_ops){.ops = *backend_find("cpu"), .limit_bytes = limit_bytes};
+    counting = (struct counting_ops){.ops = cpu_backend_ops, .limit_bytes = limit_bytes};
     counting.ops.memory_allocate = allocate;
     counting.ops.memory_free = release;
 }
