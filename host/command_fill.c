@@ -14,6 +14,7 @@ struct fill {
     const struct options *options;
     struct session session;
     struct session_output output;
+    struct memory_budget budget; /* the whole one: weights and pools */
     struct backend_memory weights;
     uint64_t ok_pools;
     bool wrong;
@@ -31,17 +32,6 @@ struct filling {
     double ceiling_gb_per_s;
     struct pool *pool;
 };
-
-/* What may be planned for now: the weights are there, so they are off already where the device says
- * what is free, and come off --budget here. */
-static void make_budget(struct fill *fill, uint64_t weights_bytes, struct memory_budget *out) {
-    const struct options *options = fill->options;
-    struct backend_facts facts;
-    fill->session.ops->facts(fill->session.device, &facts);
-    const uint64_t asked =
-        options->budget_bytes > weights_bytes ? options->budget_bytes - weights_bytes : 0;
-    memory_budget_make(&facts, options->budget_given, asked, 0, out);
-}
 
 /* As large as the budget, when asked for. */
 static enum status find_size(struct filling *filling, struct status_text *text) {
@@ -143,7 +133,9 @@ static enum status write_failure(const struct filling *filling, const struct fil
 static enum status fill_one(struct fill *fill, const struct run_case *one,
                             const struct options_format *format, struct status_text *text) {
     struct filling filling = {.fill = fill, .one = *one, .format = format};
-    make_budget(fill, fill->weights.bytes, &filling.budget);
+    struct backend_facts facts;
+    fill->session.ops->facts(fill->session.device, &facts);
+    memory_budget_left(&fill->budget, &facts, fill->weights.bytes, &filling.budget);
     struct status_text why = {""};
     enum status status = build(&filling, &why), written = STATUS_OK;
     const struct fill_rows rows = {&fill->output, &filling.one, format};
@@ -163,22 +155,24 @@ static enum status fill_one(struct fill *fill, const struct run_case *one,
 static enum status prepare(struct fill *fill, struct status_text *text) {
     const struct options *options = fill->options;
     const struct session *session = &fill->session;
-    struct memory_budget budget;
-    make_budget(fill, 0, &budget);
-    if (options->weights_bytes > budget.budget_bytes)
-        return weights_take(session->ops, session->device, options->weights_bytes, &budget, NULL,
+    const struct memory_budget *budget = &fill->budget;
+    memory_budget_make(&session->facts, options->budget_given, options->budget_bytes, 0,
+                       &fill->budget);
+    /* Refused before anything is written. */
+    if (options->weights_bytes > budget->budget_bytes)
+        return weights_take(session->ops, session->device, options->weights_bytes, budget, NULL,
                             &fill->weights, text);
     struct overhead overhead;
     const struct fill_rows rows = {.output = &fill->output};
     enum status status = STATUS_OK;
     if (options->until_full != OPTIONS_UNTIL_NOT) {
-        status = overhead_probe(session->ops, session->device, budget.budget_bytes, interrupt_asked,
-                                &overhead, text);
+        status = overhead_probe(session->ops, session->device, budget->budget_bytes,
+                                interrupt_asked, &overhead, text);
         if (status == STATUS_OK)
-            status = fill_rows_overhead(&rows, &overhead, &budget, text);
+            status = fill_rows_overhead(&rows, &overhead, budget, text);
     }
     if (status == STATUS_OK)
-        status = weights_take(session->ops, session->device, options->weights_bytes, &budget,
+        status = weights_take(session->ops, session->device, options->weights_bytes, budget,
                               interrupt_asked, &fill->weights, text);
     return status;
 }
