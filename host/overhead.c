@@ -78,6 +78,8 @@ enum status overhead_probe(const struct backend_ops *ops, struct backend_device 
     if (least > out->piece_bytes &&
         !checked_round_up(least, OVERHEAD_PIECE_BYTES, &out->piece_bytes))
         out->piece_bytes = least;
+    if (budget_bytes > 0 && budget_bytes < out->piece_bytes)
+        out->piece_bytes = budget_bytes;
     const uint64_t count = checked_divide_up(budget_bytes, out->piece_bytes);
     struct backend_memory *pieces = calloc(count + 1, sizeof *pieces);
     if (pieces == NULL)
