@@ -38,6 +38,16 @@ void memory_budget_make(const struct backend_facts *facts, bool asked, uint64_t 
     out->budget_bytes = weights_bytes < budget ? budget - weights_bytes : 0;
 }
 
+void memory_budget_left(const struct memory_budget *whole, const struct backend_facts *now,
+                        uint64_t taken_bytes, struct memory_budget *out) {
+    memory_budget_make(now, false, 0, 0, out);
+    const uint64_t left = whole->budget_bytes > taken_bytes ? whole->budget_bytes - taken_bytes : 0;
+    if (left > out->budget_bytes)
+        return;
+    out->budget_bytes = left;
+    (void)snprintf(out->source, sizeof out->source, "%s", whole->source);
+}
+
 bool memory_resident_bytes(const void *address, uint64_t bytes, uint64_t *out) {
     const long page_size = sysconf(_SC_PAGESIZE);
     if (page_size <= 0 || bytes == 0)

@@ -22,6 +22,11 @@ struct memory_budget {
 void memory_budget_make(const struct backend_facts *facts, bool asked, uint64_t asked_bytes,
                         uint64_t weights_bytes, struct memory_budget *out);
 
+/* What is left of a budget after taken_bytes of it were taken: never more than that, and less where
+ * the device has less to give now. */
+void memory_budget_left(const struct memory_budget *whole, const struct backend_facts *now,
+                        uint64_t taken_bytes, struct memory_budget *out);
+
 /* Resident bytes of [address, address + bytes) by mincore, in whole OS pages; false where the
  * system cannot tell. */
 bool memory_resident_bytes(const void *address, uint64_t bytes, uint64_t *out);

@@ -87,6 +87,27 @@ static enum status parse_word(int argc, char *const *argv, int *at, struct optio
     return options_parsers[index](options, name, argument, message);
 }
 
+/* --until-full finds one of the two sizes: it cannot be given as well. */
+static enum status check_until_full(const struct options *options, struct status_text *message) {
+    if (options->until_full == OPTIONS_UNTIL_NOT)
+        return STATUS_OK;
+    const bool seqs = options->until_full == OPTIONS_UNTIL_SEQS;
+    const char *what = seqs ? "seqs" : "tokens";
+    if (seqs ? options->seqs_given : options->tokens_count > 0)
+        return status_set(message, STATUS_BAD_INPUT,
+                          "--until-full %s finds the number that --%s gives: leave one out", what,
+                          what);
+    if (options->lengths != OPTIONS_LENGTHS_EQUAL)
+        return status_set(
+            message, STATUS_BAD_INPUT,
+            "--until-full %s: only with --lengths equal, so that the formula can count "
+            "the same",
+            what);
+    if (options->model_count == 0 && !options->all_models)
+        return status_set(message, STATUS_BAD_INPUT, "--until-full %s needs a --model", what);
+    return STATUS_OK;
+}
+
 static enum status set_defaults(struct options *options, struct status_text *message) {
     if (options->format_count == 0) {
         const enum status status = options_add_formats(
@@ -105,7 +126,7 @@ static enum status set_defaults(struct options *options, struct status_text *mes
     if (options->max_time_s < options->min_time_s)
         return status_set(message, STATUS_BAD_INPUT, "--max-time %g is below --min-time %g",
                           options->max_time_s, options->min_time_s);
-    return STATUS_OK;
+    return check_until_full(options, message);
 }
 
 enum status options_parse(int argc, char *const *argv, struct options *options,

@@ -38,6 +38,8 @@ struct options_format {
 };
 
 enum options_lengths { OPTIONS_LENGTHS_EQUAL, OPTIONS_LENGTHS_MIXED, OPTIONS_LENGTHS_FILE };
+/* What --until-full adds until the budget ends. */
+enum options_until { OPTIONS_UNTIL_NOT, OPTIONS_UNTIL_SEQS, OPTIONS_UNTIL_TOKENS };
 enum options_data {
     OPTIONS_DATA_NORMAL,
     OPTIONS_DATA_BIAS,
@@ -82,6 +84,7 @@ struct options {
     bool budget_given;
     uint64_t budget_bytes;
     uint64_t weights_bytes;
+    enum options_until until_full;
     bool itemise;
 
     const struct engine *engine;             /* host/engines; NULL: none asked for */

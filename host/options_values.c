@@ -237,6 +237,12 @@ PARSER(weights) {
     return number_parse_bytes(option, text, &options->weights_bytes, message);
 }
 
+PARSER(until_full) {
+    CHOOSE("seqs", "tokens")
+    options->until_full = chosen == 0 ? OPTIONS_UNTIL_SEQS : OPTIONS_UNTIL_TOKENS;
+    return status;
+}
+
 PARSER(llc) {
     return number_parse_bytes(option, text, &options->llc_bytes, message);
 }

@@ -7,8 +7,6 @@
 
 #include "pool_state.h"
 
-/* Distinct rows of test data per group; a prime, so that repeats fall differently on pages. */
-enum { POOL_BANK_ROWS = 1021 };
 /* Poison is copied in pieces of this size, which caches hold. */
 #define POOL_COPY_BYTES ((uint64_t)16 << 20)
 
@@ -56,10 +54,7 @@ static enum status create_group(struct pool *pool, uint32_t g, const struct pool
         layout->window_tokens, request->sequential_pages, request->seed + g, &group->pages, text);
     if (status != STATUS_OK)
         return status;
-    uint64_t rows = 1;
-    for (uint32_t s = 0; s < pool->seqs; s++)
-        rows = pool->lengths[s] > rows ? pool->lengths[s] : rows;
-    rows = rows > POOL_BANK_ROWS ? POOL_BANK_ROWS : rows;
+    const uint64_t rows = pool_layout_bank_rows(pool->lengths, pool->seqs);
     status =
         generate_bank_create(request->seed, g, request->data, rows, shape->kv_heads, shape->k_dim,
                              shape->v_in_k ? 0 : shape->v_dim, &group->bank, text);

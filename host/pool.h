@@ -43,6 +43,8 @@ struct pool_sizes {
     uint64_t page_table_bytes;   /* int32 page ids and sequence lengths */
     uint64_t tensor_scale_bytes; /* fp32, one per layer and per K or V, formats that have one */
     uint64_t pool_bytes;         /* level 3 = paged + spare + tables + scales: what is allocated */
+    uint64_t harness_bytes;      /* asked beside the pool, no part of it: the rows that are appended
+                                    and the arguments of the appends */
 };
 
 struct pool; /* opaque */

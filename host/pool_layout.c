@@ -3,6 +3,16 @@
 
 #include "checked.h"
 
+/* A prime, so that repeats fall differently on pages. */
+enum { POOL_BANK_ROWS = 1021 };
+
+uint64_t pool_layout_bank_rows(const uint64_t *lengths, uint32_t seqs) {
+    uint64_t rows = 1;
+    for (uint32_t s = 0; s < seqs; s++)
+        rows = lengths[s] > rows ? lengths[s] : rows;
+    return rows > POOL_BANK_ROWS ? POOL_BANK_ROWS : rows;
+}
+
 uint32_t pool_layout_owner(const uint64_t *lengths, uint32_t seqs) {
     uint32_t owner = 0;
     for (uint32_t s = 1; s < seqs; s++)
@@ -115,6 +125,23 @@ static enum status place_tables(const struct pool_request *request, struct pool_
     return STATUS_OK;
 }
 
+/* First tokens, counts and first rows of an append, and the fp32 rows of every group. */
+static enum status add_harness(const struct pool_request *request, struct pool_layout *layout,
+                               struct status_text *text) {
+    const uint64_t rows = pool_layout_bank_rows(request->lengths, request->seqs);
+    uint64_t total = 3 * (uint64_t)request->seqs * sizeof(uint64_t);
+    for (uint32_t g = 0; g < layout->group_count; g++) {
+        const struct page_shape *shape = &layout->groups[g].page.shape;
+        const uint64_t dims = (uint64_t)shape->k_dim + (shape->v_in_k ? 0 : shape->v_dim);
+        uint64_t bytes;
+        if (!checked_multiply(rows * sizeof(float) * shape->kv_heads, dims, &bytes) ||
+            !checked_add(total, bytes, &total))
+            return too_large(text);
+    }
+    layout->sizes.harness_bytes = total;
+    return STATUS_OK;
+}
+
 /* Level 1: the formula, sequence by sequence (equal lengths are computed once). */
 static enum status add_formula(const struct pool_request *request, uint64_t *total,
                                struct status_text *text) {
@@ -161,6 +188,8 @@ enum status pool_layout_make(const struct pool_request *request, struct pool_lay
     enum status status = add_formula(request, &sizes->formula_bytes, text);
     if (status == STATUS_OK)
         status = place_tables(request, out, &offset, text);
+    if (status == STATUS_OK)
+        status = add_harness(request, out, text);
     if (status != STATUS_OK)
         return status;
     sizes->tail_bytes = whole_pages_bytes - sizes->formula_bytes;

@@ -27,6 +27,9 @@ struct pool_layout {
 enum status pool_layout_make(const struct pool_request *request, struct pool_layout *out,
                              struct status_text *text);
 
+/* Distinct rows of test data in a group's bank. */
+uint64_t pool_layout_bank_rows(const uint64_t *lengths, uint32_t seqs);
+
 /* The sequence whose pages a shared prefix uses: the first of the longest. */
 uint32_t pool_layout_owner(const uint64_t *lengths, uint32_t seqs);
 

@@ -131,8 +131,14 @@ static enum status entry_bytes(const struct model *model, const struct formula_s
 static enum status kv_token_bytes(const struct model *model, const struct model_group *group,
                                   const struct formula_storage *storage, uint64_t *out,
                                   struct status_text *text) {
-    if (group->v_dim == 0)
-        return entry_bytes(model, storage, group->k_dim, 0, true, "a one-row window", out, text);
+    if (group->v_dim == 0) {
+        uint64_t row = 0;
+        const enum status status =
+            entry_bytes(model, storage, group->k_dim, 0, true, "a one-row window", &row, text);
+        if (status != STATUS_OK)
+            return status;
+        return checked_multiply(row, group->kv_heads, out) ? STATUS_OK : too_large(model, text);
+    }
     if (storage->record != RECORD_COUNT)
         return status_set(text, STATUS_REFUSED,
                           "%s: %s holds a latent and cannot hold a %s group's K and V", model->name,

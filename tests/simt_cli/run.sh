@@ -45,7 +45,9 @@ expect 0 '"kernel":"expand".*"status":"ok"' 2 run -m 1x128/g2x1l "${small[@]}" \
 expect 0 '"status":"ok"' 1 run -m gpt-oss-20b --tokens 20 --seqs 1 --samples 1 --kv-format nvfp4
 expect 2 '"status":"refused"' 1 run -m 1x80/g2x1l "${small[@]}" --kv-format bf16
 said 'not built for head dims 80/80'
-expect 0 '"status":"ok"' 6 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
+expect 0 '"status":"ok"' 7 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
+expect 0 '"level":"until full: seqs",.*"count":2,' 1 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4 \
+    --until-full seqs --budget 140kB --weights 3kB
 
 # A fault is a wrong row without speed and exit code 1; what cannot run is said.
 wrong='"status":"wrong"'

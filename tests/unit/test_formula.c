@@ -171,6 +171,14 @@ static void test_windows(void **state) {
     assert_rate(full.rate, 81920 + 819200, 1);
     assert_int_equal(full.fixed_bytes_per_seq, 0);
     assert_int_equal(full.seq_bytes, 4096ull * (81920 + 819200));
+    /* K and V in one row: still one row for each KV head. */
+    struct model one_row = load("4x64w100/g2x3l");
+    one_row.groups[0].v_dim = 0;
+    storage.window_as_full = false;
+    assert_int_equal(compute(&one_row, storage, 7, 1).seq_bytes, 7 * 3 * 4 * 64 * 2);
+    struct formula_paged paged;
+    assert_int_equal(formula_paged_compute(&one_row, &storage, 16, 16, &paged, NULL), STATUS_OK);
+    assert_int_equal(paged.tail_bytes + paged.alignment_bytes, 0);
 }
 
 static void test_states(void **state) {

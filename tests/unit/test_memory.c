@@ -57,6 +57,27 @@ static void test_weights(void **state) {
     assert_int_equal(make(100 * GIB, false, 0, UINT64_MAX).budget_bytes, 0);
 }
 
+/* Weights that are there already come off the budget, not off the margin a second time. */
+static void test_left(void **state) {
+    (void)state;
+    struct backend_facts facts = {.memory_free_bytes = 50 * GIB, .memory_source = "MemAvailable"};
+    struct memory_budget left;
+    const struct memory_budget whole = make(100 * GIB, false, 0, 0);
+    memory_budget_left(&whole, &facts, 50 * GIB, &left);
+    assert_int_equal(left.budget_bytes, 45 * GIB); /* 95 less 50, not 50 less 2.5 */
+    assert_string_equal(left.source, whole.source);
+    memory_budget_left(&whole, &facts, 96 * GIB, &left);
+    assert_int_equal(left.budget_bytes, 0);
+    const struct memory_budget asked = make(100 * GIB, true, 60 * GIB, 0);
+    memory_budget_left(&asked, &facts, 20 * GIB, &left);
+    assert_int_equal(left.budget_bytes, 40 * GIB);
+    assert_string_equal(left.source, "--budget");
+    facts.memory_free_bytes = 30 * GIB; /* somebody else took some */
+    memory_budget_left(&asked, &facts, 20 * GIB, &left);
+    assert_int_equal(left.budget_bytes, 30 * GIB - 30 * GIB / 20);
+    assert_non_null(strstr(left.source, "30.00 GiB"));
+}
+
 /* A GPU that shares the host's memory leaves a sixteenth of all of it, not of what is free. */
 static void test_integrated(void **state) {
     (void)state;
@@ -106,9 +127,9 @@ static void test_resident(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_margin),   cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_weights),  cmocka_unit_test(test_integrated),
-        cmocka_unit_test(test_resident),
+        cmocka_unit_test(test_margin),     cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_weights),    cmocka_unit_test(test_left),
+        cmocka_unit_test(test_integrated), cmocka_unit_test(test_resident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static void bad_lines_say_what_is_allowed(void **state) {
         {"predict --threads 2", "kvgauge predict does not take it"},
         {"models --tokens 8k", "kvgauge models does not take it"},
         {"device -m x", "kvgauge device does not take it"},
-        {"run --until-full seqs", "--until-full: unknown option"},
+        {"run --until-now seqs", "--until-now: unknown option"},
         {"run --kv-format nvfp5", "--kv-format nvfp5: unknown, nearest: nvfp4"},
         {"run --baseline nvfp5", "--baseline nvfp5: unknown, nearest: nvfp4"},
         {"run --kv-format q8_0/", "unknown"},
@@ -223,6 +223,12 @@ static void bad_lines_say_what_is_allowed(void **state) {
         {"run --min-time 5 --max-time 2", "--max-time 2 is below --min-time 5"},
         {"run --seqs 1-100+1", "too many values"},
         {"run --seqs 1-60+1 --seqs 1-60+1", "too many values"},
+        {"run --until-full seqs", "--until-full: kvgauge run does not take it"},
+        {"fill -m 2x64 --until-full pages", "--until-full pages: allowed are seqs, tokens"},
+        {"fill -m 2x64 --until-full seqs --seqs 2", "finds the number that --seqs gives"},
+        {"fill -m 2x64 --until-full tokens --tokens 2", "finds the number that --tokens gives"},
+        {"fill -m 2x64 --until-full tokens --lengths mixed", "only with --lengths equal"},
+        {"fill --until-full tokens", "--until-full tokens needs a --model"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct options options;
