@@ -226,26 +226,30 @@ static void test_format_pairs(void **state) {
     for_each_kernel("pairs of formats", run_format_pairs);
 }
 
-/* Three axes that a covering of pairs leaves to chance: a ring of pages wraps within one walk only
- * where window, page and length meet. */
-static void run_rings(const struct conformance_device *on, const char *kernel,
+/* What a covering of pairs leaves to chance, since three axes must meet in one kernel: every length
+ * around the edges of every page, and a ring of pages that wraps within one walk. */
+static void run_edges(const struct conformance_device *on, const char *kernel,
                       struct tally *tally) {
-    for (size_t w = 0; w < COUNT(windows); w++) {
-        for (size_t p = 0; p < COUNT(pages); p++) {
-            struct conformance_case which = conformance_plain(FORMAT_BF16, 128, 128, false);
+    for (size_t p = 0; p < COUNT(pages); p++) {
+        struct conformance_case which = conformance_plain(FORMAT_BF16, 128, 128, false);
+        which.page_tokens = pages[p];
+        for (int lengths = 0; lengths < CONFORMANCE_LENGTHS_COUNT; lengths++) {
+            which.lengths = (enum conformance_lengths)lengths;
+            run_case(on, kernel, &which, tally);
+        }
+        which.lengths = CONFORMANCE_LONG;
+        which.ring = true;
+        for (size_t w = 0; w < COUNT(windows); w++) {
             which.window_tokens = windows[w].tokens;
-            which.ring = windows[w].ring;
-            which.page_tokens = pages[p];
-            which.lengths = CONFORMANCE_LONG;
-            if (which.ring)
+            if (windows[w].ring)
                 run_case(on, kernel, &which, tally);
         }
     }
 }
 
-static void test_rings(void **state) {
+static void test_edges(void **state) {
     (void)state;
-    for_each_kernel("rings of pages", run_rings);
+    for_each_kernel("edges of pages", run_edges);
 }
 
 enum axis {
@@ -385,7 +389,7 @@ static void test_pairwise_covers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats_and_dims), cmocka_unit_test(test_odd_rows),
-        cmocka_unit_test(test_format_pairs),     cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_format_pairs),     cmocka_unit_test(test_edges),
         cmocka_unit_test(test_pairwise_covers),  cmocka_unit_test(test_pairwise),
     };
     return cmocka_run_group_tests(tests, conformance_devices_open, conformance_devices_close);

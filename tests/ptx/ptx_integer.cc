@@ -36,6 +36,9 @@ template <class W> struct multiply_add_wide {
     }
 };
 struct multiply_high {
+    uint16_t operator()(uint16_t a, uint16_t b) const {
+        return (uint16_t)((uint32_t)a * b >> 16);
+    }
     uint32_t operator()(uint32_t a, uint32_t b) const {
         return gpu_model_multiply_high(a, b);
     }
@@ -229,6 +232,7 @@ void ptx_add_integer(ptx_opcodes &table) {
     add_wide<int32_t, int16_t>(table, ".s16");
     add_wide<uint64_t, uint32_t>(table, ".u32");
     add_wide<int64_t, int32_t>(table, ".s32");
+    ptx_add_binary<multiply_high, uint16_t, uint16_t, uint16_t>(table, "mul.hi.u16", PTX_INTEGER);
     ptx_add_binary<multiply_high, uint32_t, uint32_t, uint32_t>(table, "mul.hi.u32", PTX_INTEGER);
     ptx_add_binary<multiply_high, int32_t, int32_t, int32_t>(table, "mul.hi.s32", PTX_INTEGER);
     ptx_add_ternary<extract, uint32_t, uint32_t, uint32_t, uint32_t>(table, "bfe.u32", PTX_INTEGER);

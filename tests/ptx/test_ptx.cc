@@ -180,6 +180,7 @@ const right_case integer_cases[] = {
     {"mov.u32 %r2, 0x80000000; mul.hi.u32 %r1, %r2, 6;", 3, nullptr},
     {"mov.u32 %r2, -2; mul.wide.u32 %rd4, %r2, 3; shr.u64 %rd4, %rd4, 32; cvt.u32.u64 %r1, %rd4;",
      2, nullptr},
+    {"mov.u16 %rs1, 40000; mul.hi.u16 %rs2, %rs1, -13107; cvt.u32.u16 %r1, %rs2;", 32000, nullptr},
     {"mov.u16 %rs1, 65535; mul.wide.u16 %r1, %rs1, 2;", 0x1FFFE, nullptr},
     {"mov.u32 %r2, 7; mad.lo.s32 %r1, %r2, %r2, -50;", 0xFFFFFFFFu, nullptr},
     {"mov.u32 %r2, 100; div.u32 %r1, %r2, 7;", 14, nullptr},
