@@ -1,6 +1,6 @@
 /* All mma kernels of one pair of formats: PAIR_K, PAIR_V and PAIR_DIMS_ALL or PAIR_DIMS_MIXED come
- * from a generated file (pairs.cmake). With GPU_SMALL head dim 128 and one latent: one kernel of each
- * shape, for builds that show that all is well, not for use. */
+ * from a generated file (pairs.cmake). With GPU_SMALL head dim 128 and one latent: one kernel of
+ * each shape, for builds that show that all is well, not for use. */
 #include "attend_kernel.h"
 #include "attend_mma.cuh"
 #include "attend_wide.cuh"
