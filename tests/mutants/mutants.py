@@ -31,7 +31,7 @@ CONFORMANCE = {"KVGAUGE_CONFORMANCE_FORMATS": FORMATS, "KVGAUGE_CONFORMANCE_STOP
 # name: (build, targets, command, environment); {b} is the build's folder, {s} the sources'
 LAYERS = {
     "golden": ("plain", ["test_golden"], ["{b}/tests/golden/test_golden"], {}),
-    "unit": ("plain", ["test_pool_pages"], ["{b}/tests/unit/test_pool_pages"], {}),
+    "unit": ("plain", ["test_pool_pages"], ["{b}/tests/test_pool_pages"], {}),
     "cpu": ("plain", ["test_conformance"], ["{b}/tests/conformance/test_conformance"], CONFORMANCE),
     "simt": ("plain", ["test_conformance_simt"], ["{b}/tests/simt/test_conformance_simt"], CONFORMANCE),
     "race": ("plain", ["test_conformance_race"], ["{b}/tests/simt/race/test_conformance_race"],
@@ -90,6 +90,9 @@ class Tree:
                                   env=dict(os.environ, **(environment or {}))).returncode
         except subprocess.TimeoutExpired:
             return -1
+        except OSError as error:
+            self.log.write("%s\n" % error)
+            return 126
 
     def build(self, build, targets):
         folder = os.path.join(self.work, build)
@@ -108,7 +111,7 @@ class Tree:
         environment = {key: value.format(**folders) for key, value in environment.items()}
         environment["KVGAUGE_CONFORMANCE_KERNELS"] = kernels
         code = self.call([word.format(**folders) for word in command], environment, LIMIT_S)
-        return {0: "passed", 77: "not run"}.get(code, "caught")
+        return {0: "passed", 77: "not run", 126: "not built"}.get(code, "caught")
 
     def plant(self, mutant):
         # Not by patch -R afterwards: a file's time must be later than what was built from it.
@@ -139,9 +142,13 @@ def run_layer(source, work, layer, mutants, found, say):
         tree.restore(mutant)
 
 
-def complaints(mutants, found):
+def complaints(mutants, found, every_layer):
+    """Every layer that was to be asked has answered, and those that should see a fault saw it."""
     lines = []
     for mutant in mutants:
+        for layer in mutant.all_layers() if every_layer else mutant.layers[:1]:
+            if layer not in found[mutant.name]:
+                lines.append("%s: %s was not asked" % (mutant.name, layer))
         for layer, outcome in found[mutant.name].items():
             if outcome in ("caught", "not run"):
                 continue
@@ -209,7 +216,7 @@ def main():
         thread.start()
     for thread in threads:
         thread.join()
-    lines = sound + complaints(mutants, found)
+    lines = sound + complaints(mutants, found, arguments.all)
     idle = [mutant.name for mutant in mutants if set(found[mutant.name].values()) == {"not run"}]
     if idle:
         print("not checked, as what it needs is not here: " + ", ".join(idle))
