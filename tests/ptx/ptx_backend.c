@@ -86,22 +86,8 @@ static enum status check_tables(struct status_text *text) {
     return STATUS_OK;
 }
 
-/* gpu_attend_kernels, or the one that KVGAUGE_PTX_KERNELS names. */
-static const char *kernels[8];
-
-static void choose_kernels(void) {
-    const char *told = getenv("KVGAUGE_PTX_KERNELS");
-    size_t count = 0;
-    for (const char *const *name = gpu_attend_kernels; *name != NULL; name++)
-        if ((told == NULL || strcmp(told, *name) == 0) &&
-            count + 1 < sizeof kernels / sizeof kernels[0])
-            kernels[count++] = *name;
-    kernels[count] = NULL;
-}
-
 static enum status open_library(struct status_text *text) {
     const char *folder = getenv("KVGAUGE_PTX_FOLDER");
-    choose_kernels();
     if (folder == NULL)
         return status_set(text, STATUS_MISSING, "KVGAUGE_PTX_FOLDER names no folder of modules");
     const enum status status = ptx_library_open(folder, text);
@@ -280,7 +266,7 @@ static uint64_t elapsed_ns(struct backend_device *device, uint32_t from_mark, ui
 
 const struct backend_ops ptx_backend_ops = {
     .name = "ptx",
-    .kernels = kernels,
+    .kernels = gpu_attend_kernels,
     .open = open_device,
     .close = close_device,
     .facts = facts,
