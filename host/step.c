@@ -120,7 +120,7 @@ static enum status create_group(struct step *step, uint32_t index, uint64_t seed
     const struct model_group *model = pool_group(step->pool, index);
     const struct page_layout *page = pool_group_page(step->pool, index);
     enum status status =
-        step->ops->attend_check(step->device, step->kernel, page, model->query_heads, text);
+        step->ops->attend_check(step->device, step->kernel, page, model->query_heads, false, text);
     if (status != STATUS_OK)
         return status;
     const struct pool_pages *pages = pool_group_pages(step->pool, index);

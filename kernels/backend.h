@@ -1,4 +1,5 @@
-/* The only door to a device: facts, memory, timers, append, attend, the read ceiling.
+/* The only door to a device: facts, memory, timers, append, attend, index scores, state steps, the
+ * read ceiling.
  * A backend is a table of functions over an opaque device. Work given to a device runs in the
  * order it was given; `synchronize` waits for it. Pointers named dev_ are addresses on the device
  * (for the cpu backend: plain addresses) and come from `memory_allocate`. */
@@ -109,6 +110,74 @@ struct backend_attend {
     float *dev_outputs;       /* [seqs][query_heads][v_dim] */
     struct backend_plan plan; /* windows are already cut away by the plan */
     void *dev_workspace;      /* attend_workspace_bytes() of it */
+    /* Sparse attention: only these tokens, in this order; the plan's tokens count places in a
+     * sequence's list. NULL: the plan's tokens are the cache's. */
+    const int32_t *dev_selected; /* [seqs][selected_stride], as index_select leaves it */
+    uint32_t selected_stride;
+    const uint64_t *dev_lengths; /* [seqs] tokens in the cache; only with dev_selected */
+};
+
+/* A sparse index: how much each cached key of a sequence matters to its newest token.
+ * score = sum over heads of weight * max(0, query . key), fp32. Keys are the K rows of a cache of
+ * one KV head. */
+struct backend_index_score {
+    struct backend_cache cache;
+    uint32_t heads;
+    const float *dev_queries;    /* [seqs][heads][k_dim]; every value exact in bf16 and f16 */
+    const float *dev_weights;    /* [seqs][heads] */
+    const uint64_t *dev_lengths; /* [seqs] keys in the cache */
+    float *dev_scores;           /* [seqs][score_stride]; those past a length are left alone */
+    uint64_t score_stride;       /* at least the largest length */
+    uint64_t longest;            /* the largest length, known to the host */
+};
+
+/* The min(top_k, length) keys of each sequence with the largest scores, lower places first where
+ * scores are equal; their places in ascending order, then -1. NaN counts as the smallest score. */
+struct backend_index_select {
+    uint32_t seqs;
+    uint32_t top_k;
+    const float *dev_scores; /* [seqs][score_stride] */
+    uint64_t score_stride;
+    const uint64_t *dev_lengths; /* [seqs] */
+    uint64_t longest;
+    int32_t *dev_selected; /* [seqs][top_k] */
+};
+
+/* The recurrent state of one layer. Every sequence has a slot; slots follow each other. */
+struct backend_state_shape {
+    uint32_t seqs;
+    uint32_t heads;         /* 0: no recurrent state, only a convolution */
+    uint32_t rows;          /* of one head: the values' dim */
+    uint32_t cols;          /* the keys' dim */
+    uint32_t value_bytes;   /* 4: f32, 2: bf16 */
+    uint32_t conv_channels; /* 0: no convolution */
+    uint32_t conv_taps;     /* columns kept: kernel - 1; bf16 */
+    bool delta; /* what the state already holds at the key is taken off the value first */
+};
+
+/* One step of a linear recurrence (Gated DeltaNet, KDA, Mamba-2: they differ in `delta` and in
+ * whether a head's decays are all equal) and of the short convolution before it. Per sequence and
+ * head, with S the state as stored, [rows][cols]:
+ *     S[r][c] *= decay[c];  held = sum over c of S[r][c] * key[c]
+ *     S[r][c] += gain * (value[r] - (delta ? held : 0)) * key[c]
+ *     output[r] = sum over c of S[r][c] * query[c]
+ * in fp32; what is stored is rounded to the value type afterwards. Convolution, per sequence and
+ * channel: output = sum over the kept columns, oldest first, then the input, times weight; then the
+ * columns move up by one and the input (exact in bf16) becomes the newest. Every byte of the state
+ * is read and written. */
+struct backend_state_step {
+    struct backend_state_shape shape;
+    void *dev_state;               /* [seqs][heads][rows][cols] f32 or bf16; 16-aligned */
+    uint16_t *dev_conv;            /* [seqs][conv_channels][conv_taps] bf16, oldest first */
+    const float *dev_decays;       /* [seqs][heads][cols] */
+    const float *dev_keys;         /* [seqs][heads][cols] */
+    const float *dev_queries;      /* [seqs][heads][cols] */
+    const float *dev_values;       /* [seqs][heads][rows] */
+    const float *dev_gains;        /* [seqs][heads] */
+    const float *dev_conv_inputs;  /* [seqs][conv_channels] */
+    const float *dev_conv_weights; /* [conv_channels][conv_taps + 1] */
+    float *dev_outputs;            /* [seqs][heads][rows] */
+    float *dev_conv_outputs;       /* [seqs][conv_channels] */
 };
 
 enum { BACKEND_MARKS = 8 };
@@ -137,9 +206,10 @@ struct backend_ops {
     /* The address at which the host can read device memory in place; NULL where it cannot. */
     const void *(*memory_host)(struct backend_device *device, const void *dev_from);
 
-    /* STATUS_REFUSED, naming what is not supported and what is, when `attend` cannot do it. */
+    /* STATUS_REFUSED, naming what is not supported and what is, when `attend` cannot do it.
+     * selected: with dev_selected. */
     enum status (*attend_check)(struct backend_device *device, const char *kernel,
-                                const struct page_layout *page, uint32_t query_heads,
+                                const struct page_layout *page, uint32_t query_heads, bool selected,
                                 struct status_text *text);
     /* How many equal parts a step of this kernel is best cut into. */
     uint32_t (*attend_workers)(struct backend_device *device, const char *kernel,
@@ -154,6 +224,13 @@ struct backend_ops {
                           struct format_replaced *replaced, struct status_text *text);
     enum status (*attend)(struct backend_device *device, const struct backend_attend *work,
                           struct status_text *text);
+    /* Sparse index and recurrent state; NULL in a backend without them. */
+    enum status (*index_score)(struct backend_device *device,
+                               const struct backend_index_score *work, struct status_text *text);
+    enum status (*index_select)(struct backend_device *device,
+                                const struct backend_index_select *work, struct status_text *text);
+    enum status (*state_step)(struct backend_device *device, const struct backend_state_step *work,
+                              struct status_text *text);
     /* The ceiling: reads every byte of the range once, by plain streaming, all workers. */
     enum status (*stream_read)(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text);

@@ -35,7 +35,7 @@ static struct partial partial_at(const struct backend_attend *work, uint32_t hea
 }
 
 enum status cpu_attend_check(struct backend_device *device, const char *kernel,
-                             const struct page_layout *page, uint32_t query_heads,
+                             const struct page_layout *page, uint32_t query_heads, bool selected,
                              struct status_text *text) {
     (void)device;
     bool known = false;
@@ -48,6 +48,9 @@ enum status cpu_attend_check(struct backend_device *device, const char *kernel,
         return status_set(text, STATUS_REFUSED,
                           "%u query heads over %u KV heads: a whole number per KV head is needed",
                           query_heads, page->shape.kv_heads);
+    if (selected)
+        return status_set(text, STATUS_REFUSED, "kernel %s: all tokens are read, not selected ones",
+                          kernel);
     return STATUS_OK;
 }
 
@@ -237,7 +240,8 @@ enum status cpu_attend(struct backend_device *device, const struct backend_atten
                        struct status_text *text) {
     const struct page_shape *shape = &work->cache.page.shape;
     const enum status status =
-        cpu_attend_check(device, work->kernel, &work->cache.page, work->query_heads, text);
+        cpu_attend_check(device, work->kernel, &work->cache.page, work->query_heads,
+                         work->dev_selected != NULL, text);
     if (status != STATUS_OK)
         return status;
     const uint32_t heads = work->query_heads / shape->kv_heads;

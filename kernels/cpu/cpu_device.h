@@ -23,7 +23,7 @@ enum status cpu_append(struct backend_device *device, const struct backend_appen
 enum status cpu_attend(struct backend_device *device, const struct backend_attend *work,
                        struct status_text *text);
 enum status cpu_attend_check(struct backend_device *device, const char *kernel,
-                             const struct page_layout *page, uint32_t query_heads,
+                             const struct page_layout *page, uint32_t query_heads, bool selected,
                              struct status_text *text);
 uint32_t cpu_attend_workers(struct backend_device *device, const char *kernel,
                             const struct page_layout *page, uint32_t query_heads);

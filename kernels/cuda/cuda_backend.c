@@ -99,9 +99,9 @@ static const void *memory_host(struct backend_device *device, const void *dev_fr
 }
 
 static enum status attend_check(struct backend_device *device, const char *kernel,
-                                const struct page_layout *page, uint32_t query_heads,
+                                const struct page_layout *page, uint32_t query_heads, bool selected,
                                 struct status_text *text) {
-    return gpu_attend_check(machine_of(device), kernel, page, query_heads, text);
+    return gpu_attend_check(machine_of(device), kernel, page, query_heads, selected, text);
 }
 
 static uint32_t attend_workers(struct backend_device *device, const char *kernel,

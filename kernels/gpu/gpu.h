@@ -39,7 +39,7 @@ extern const char *const gpu_attend_kernels[];
 
 /* STATUS_REFUSED, naming what is not supported and what is. Launches nothing. */
 enum status gpu_attend_check(const struct gpu_machine *machine, const char *kernel,
-                             const struct page_layout *page, uint32_t query_heads,
+                             const struct page_layout *page, uint32_t query_heads, bool selected,
                              struct status_text *text);
 /* How many equal parts a step is best cut into: as many blocks as run at once. */
 uint32_t gpu_attend_workers(const struct gpu_machine *machine, const char *kernel,

@@ -160,13 +160,16 @@ static enum status attended_page(const char *kernel, const struct page_layout *p
 }
 
 enum status gpu_attend_check(const struct gpu_machine *machine, const char *kernel,
-                             const struct page_layout *page, uint32_t query_heads,
+                             const struct page_layout *page, uint32_t query_heads, bool selected,
                              struct status_text *text) {
     bool known = false;
     for (const char *const *name = gpu_attend_kernels; *name != NULL; name++)
         known = known || strcmp(*name, kernel) == 0;
     if (!known)
         return status_set(text, STATUS_REFUSED, "kernel %s: there are mma, simple and expand",
+                          kernel);
+    if (selected)
+        return status_set(text, STATUS_REFUSED, "kernel %s: all tokens are read, not selected ones",
                           kernel);
     const struct page_shape *shape = &page->shape;
     if (query_heads == 0 || query_heads % shape->kv_heads != 0)

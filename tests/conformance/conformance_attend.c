@@ -141,7 +141,7 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
     const struct conformance_case *which = world->which;
     const struct backend_ops *ops = world->ops;
     enum status status = ops->attend_check(world->device, kernel, &world->cache.page,
-                                           which->kv_heads * which->group_size, text);
+                                           which->kv_heads * which->group_size, false, text);
     if (status == STATUS_OK)
         status = make_inputs(world, text);
     if (status != STATUS_OK)

@@ -193,10 +193,11 @@ static const void *memory_host(struct backend_device *device, const void *dev_fr
 
 /* A kernel that was not compiled to PTX here is refused for that, whatever else the host thinks. */
 static enum status attend_check(struct backend_device *device, const char *kernel,
-                                const struct page_layout *page, uint32_t query_heads,
+                                const struct page_layout *page, uint32_t query_heads, bool selected,
                                 struct status_text *text) {
     device->missing = false;
-    const enum status status = gpu_attend_check(&device->machine, kernel, page, query_heads, text);
+    const enum status status =
+        gpu_attend_check(&device->machine, kernel, page, query_heads, selected, text);
     if (status == STATUS_REFUSED && device->missing)
         return status_set(text, STATUS_REFUSED,
                           "kernel %s: this test has no PTX for K %s %u with V %s %u", kernel,
