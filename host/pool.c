@@ -7,8 +7,27 @@
 
 #include "pool_state.h"
 
-/* Poison is copied in pieces of this size, which caches hold. */
+/* What repeats is copied in pieces of this size, which caches hold. */
 #define POOL_COPY_BYTES ((uint64_t)16 << 20)
+
+enum status pool_state_repeat(const struct backend_ops *ops, struct backend_device *device,
+                              void *dev_to, const void *image, uint64_t image_bytes, uint64_t bytes,
+                              struct status_text *text) {
+    uint8_t *dev_start = dev_to;
+    enum status status = bytes > 0
+                             ? ops->memory_write(device, dev_start, image,
+                                                 bytes < image_bytes ? bytes : image_bytes, text)
+                             : STATUS_OK;
+    const uint64_t most_images = POOL_COPY_BYTES / image_bytes;
+    const uint64_t most = (most_images > 0 ? most_images : 1) * image_bytes;
+    for (uint64_t done = image_bytes; done < bytes && status == STATUS_OK;) {
+        const uint64_t left = bytes - done < most ? bytes - done : most;
+        const uint64_t next = done < left ? done : left;
+        status = ops->stream_copy(device, dev_start + done, dev_start, next, text);
+        done += next;
+    }
+    return status;
+}
 
 /* Uploads the bank. Where the host can read device memory in place, that copy is the only one. */
 static enum status upload_bank(struct pool *pool, struct pool_group_state *group,
@@ -44,7 +63,23 @@ static enum status upload_bank(struct pool *pool, struct pool_group_state *group
     return status;
 }
 
-static enum status create_group(struct pool *pool, uint32_t g, const struct pool_request *request,
+/* The rows each sequence reaches, here and on the device. */
+static enum status create_rows(struct pool *pool, uint32_t g, struct status_text *text) {
+    struct pool_group_state *group = &pool->groups[g];
+    const struct pool_group_layout *layout = &pool->layout.groups[g];
+    const uint64_t bytes = (uint64_t)pool->seqs * sizeof *group->rows;
+    group->rows = malloc(bytes);
+    if (group->rows == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %u sequences",
+                          pool->seqs);
+    for (uint32_t s = 0; s < pool->seqs; s++)
+        group->rows[s] = pool_layout_rows(layout, pool->lengths[s]);
+    return pool->ops->memory_write(pool->device, pool_state_at(pool, layout->rows_offset_bytes),
+                                   group->rows, bytes, text);
+}
+
+/* Pages and the rows that will fill them. */
+static enum status create_pages(struct pool *pool, uint32_t g, const struct pool_request *request,
                                 struct status_text *text) {
     struct pool_group_state *group = &pool->groups[g];
     const struct pool_group_layout *layout = &pool->layout.groups[g];
@@ -66,7 +101,9 @@ static enum status create_group(struct pool *pool, uint32_t g, const struct pool
     group->v_tensor_scale =
         shape->v_in_k ? group->k_tensor_scale
                       : format_tensor_scale(shape->v_format, bank->v_amax, request->kv_scale_amax);
-    return upload_bank(pool, group, text);
+    status = pool->ops->memory_allocate(pool->device, 3 * (uint64_t)pool->seqs * sizeof(uint64_t),
+                                        "append arguments", &group->arguments, text);
+    return status == STATUS_OK ? upload_bank(pool, group, text) : status;
 }
 
 /* Every slot of every page gets codes no data gives, and every OS page is touched. */
@@ -90,21 +127,10 @@ static enum status poison_pages(struct pool *pool, uint32_t g, struct status_tex
                               image + place.scale_bytes, shape->v_dim);
         }
     }
-    uint8_t *dev_pages = pool_state_at(pool, layout->pages_offset_bytes);
     const uint64_t bytes = layout->page_count * page->stride_bytes * pool->model->groups[g].layers;
-    enum status status = bytes > 0 ? pool->ops->memory_write(pool->device, dev_pages, image,
-                                                             page->stride_bytes, text)
-                                   : STATUS_OK;
-    /* What is there is copied behind itself, whole pages: the device does it faster than the host
-     * can write. */
-    const uint64_t most_pages = POOL_COPY_BYTES / page->stride_bytes;
-    const uint64_t most = (most_pages > 0 ? most_pages : 1) * page->stride_bytes;
-    for (uint64_t done = page->stride_bytes; done < bytes && status == STATUS_OK;) {
-        const uint64_t left = bytes - done < most ? bytes - done : most;
-        const uint64_t next = done < left ? done : left;
-        status = pool->ops->stream_copy(pool->device, dev_pages + done, dev_pages, next, text);
-        done += next;
-    }
+    const enum status status =
+        pool_state_repeat(pool->ops, pool->device, pool_state_at(pool, layout->pages_offset_bytes),
+                          image, page->stride_bytes, bytes, text);
     free(image);
     return status;
 }
@@ -141,6 +167,28 @@ enum status pool_state_send_table(struct pool *pool, uint32_t g, struct status_t
         (uint64_t)pages->seqs * pages->columns * sizeof *pages->table, text);
 }
 
+static enum status create_group(struct pool *pool, uint32_t g, const struct pool_request *request,
+                                struct status_text *text) {
+    const struct pool_group_layout *layout = &pool->layout.groups[g];
+    enum status status = STATUS_OK;
+    if (layout->has_rows) {
+        status = create_rows(pool, g, text);
+        if (status == STATUS_OK)
+            status = create_pages(pool, g, request, text);
+        if (status == STATUS_OK)
+            status = poison_pages(pool, g, text);
+        if (status == STATUS_OK)
+            status = write_scales(pool, g, text);
+        if (status == STATUS_OK)
+            status = pool_state_send_table(pool, g, text);
+    }
+    if (status == STATUS_OK && pool_slots_any(&layout->slots))
+        status =
+            pool_slots_fill(pool->ops, pool->device, &layout->slots, pool->model->groups[g].layers,
+                            request->seed + g, pool_state_at(pool, 0), text);
+    return status;
+}
+
 /* What the device lost between two looks at it; 0 when it does not count or gained. */
 static uint64_t driver_bytes(const struct backend_facts *before,
                              const struct backend_facts *after) {
@@ -174,19 +222,8 @@ static enum status build(struct pool *pool, const struct pool_request *request,
     status = pool->ops->memory_allocate(pool->device, bytes, "the pool", &pool->memory, text);
     pool->ops->facts(pool->device, &after);
     pool->driver_bytes = driver_bytes(&before, &after);
-    if (status == STATUS_OK)
-        status =
-            pool->ops->memory_allocate(pool->device, 3 * (uint64_t)pool->seqs * sizeof(uint64_t),
-                                       "append arguments", &pool->arguments, text);
-    for (uint32_t g = 0; g < pool->layout.group_count && status == STATUS_OK; g++) {
+    for (uint32_t g = 0; g < pool->layout.group_count && status == STATUS_OK; g++)
         status = create_group(pool, g, request, text);
-        if (status == STATUS_OK)
-            status = poison_pages(pool, g, text);
-        if (status == STATUS_OK)
-            status = write_scales(pool, g, text);
-        if (status == STATUS_OK)
-            status = pool_state_send_table(pool, g, text);
-    }
     if (status == STATUS_OK)
         status = pool->ops->memory_write(
             pool->device, pool_state_at(pool, pool->layout.lengths_offset_bytes), pool->lengths,
@@ -225,8 +262,9 @@ void pool_destroy(struct pool *pool) {
             pool->groups[g].bank.k = pool->groups[g].bank.v = NULL;
         generate_bank_destroy(&pool->groups[g].bank);
         pool->ops->memory_free(pool->device, &pool->groups[g].bank_memory);
+        pool->ops->memory_free(pool->device, &pool->groups[g].arguments);
+        free(pool->groups[g].rows);
     }
-    pool->ops->memory_free(pool->device, &pool->arguments);
     pool->ops->memory_free(pool->device, &pool->memory);
     free(pool->host_arguments);
     free(pool->lengths);
@@ -258,12 +296,60 @@ void pool_replaced_get(const struct pool *pool, struct format_replaced *out) {
     *out = pool->replaced;
 }
 
+const struct model *pool_model(const struct pool *pool) {
+    return pool->model;
+}
+
+uint32_t pool_seqs(const struct pool *pool) {
+    return pool->seqs;
+}
+
 uint32_t pool_group_count(const struct pool *pool) {
     return pool->layout.group_count;
 }
 
 const struct model_group *pool_group(const struct pool *pool, uint32_t group) {
     return &pool->model->groups[group];
+}
+
+uint64_t pool_group_formula_bytes(const struct pool *pool, uint32_t group) {
+    return pool->layout.groups[group].formula_bytes;
+}
+
+uint64_t pool_group_bytes(const struct pool *pool, uint32_t group) {
+    return pool->layout.groups[group].bytes;
+}
+
+bool pool_group_has_rows(const struct pool *pool, uint32_t group) {
+    return pool->layout.groups[group].has_rows;
+}
+
+const uint64_t *pool_group_rows(const struct pool *pool, uint32_t group) {
+    return pool->groups[group].rows;
+}
+
+const uint64_t *pool_group_dev_rows(const struct pool *pool, uint32_t group) {
+    return (const uint64_t *)pool_state_at(pool, pool->layout.groups[group].rows_offset_bytes);
+}
+
+const struct pool_slots *pool_group_slots(const struct pool *pool, uint32_t group) {
+    const struct pool_slots *slots = &pool->layout.groups[group].slots;
+    return pool_slots_any(slots) ? slots : NULL;
+}
+
+void *pool_dev_state(const struct pool *pool, uint32_t group, uint32_t layer) {
+    const struct pool_slots *slots = &pool->layout.groups[group].slots;
+    return slots->layer_bytes > 0
+               ? pool_state_at(pool, slots->offset_bytes + layer * slots->layer_bytes)
+               : NULL;
+}
+
+uint16_t *pool_dev_conv(const struct pool *pool, uint32_t group, uint32_t layer) {
+    const struct pool_slots *slots = &pool->layout.groups[group].slots;
+    return slots->conv_layer_bytes > 0
+               ? (uint16_t *)pool_state_at(pool, slots->conv_offset_bytes +
+                                                     layer * slots->conv_layer_bytes)
+               : NULL;
 }
 
 const struct page_layout *pool_group_page(const struct pool *pool, uint32_t group) {

@@ -7,6 +7,8 @@
 /* Row `token` of K or V in double precision. */
 static void read_row(const struct reference_view *view, bool side_v, uint32_t kv_head,
                      uint64_t token, uint32_t dim, double *row) {
+    if (view->selected != NULL)
+        token = (uint64_t)view->selected[token];
     const struct page_shape *shape = &view->page->shape;
     if (side_v ? view->use_exact_v : view->use_exact_k) {
         const bool from_k = !side_v || shape->v_in_k;
@@ -27,6 +29,11 @@ static void read_row(const struct reference_view *view, bool side_v, uint32_t kv
     format_decode_row_double(side_v ? shape->v_format : shape->k_format, page + place.payload_bytes,
                              page + place.scale_bytes, dim,
                              side_v ? view->v_tensor_scale : view->k_tensor_scale, row);
+}
+
+void reference_row(const struct reference_view *view, uint32_t kv_head, uint64_t token,
+                   double *row) {
+    read_row(view, false, kv_head, token, view->page->shape.k_dim, row);
 }
 
 void reference_attend(const struct reference_view *view, uint32_t kv_head, const float *query,

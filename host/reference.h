@@ -25,7 +25,12 @@ struct reference_view {
     uint64_t exact_first_row;
     bool use_exact_k;
     bool use_exact_v;
+    const int32_t *selected; /* token i of reference_attend is the cache's selected[i]; NULL: i */
 };
+
+/* The K row of one token as stored, k_dim values. */
+void reference_row(const struct reference_view *view, uint32_t kv_head, uint64_t token,
+                   double *row);
 
 /* out[v_dim] for one query head: query [k_dim], tokens [first_token, first_token + token_count)
  * of KV head kv_head; sink: NULL or one logit that joins the denominator. No tokens and no sink:

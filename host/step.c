@@ -1,203 +1,96 @@
-/* Builds the per-group work once, checks and records it, then repeats it. */
-#include "step_state.h"
+/* Puts the parts of a step together, checks and records it once, then repeats it. */
+#include "step_parts.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend_check.h"
 
-/* Tokens in one tile of the plan: small enough to balance short sequences, large enough that a
- * segment's start costs nothing. */
-enum { STEP_TILE_TOKENS = 64 };
-
-static uint32_t pool_seqs(const struct pool *pool) {
-    struct backend_cache cache;
-    pool_cache(pool, 0, 0, &cache);
-    return cache.seqs;
-}
-
-static uint64_t align_up(uint64_t bytes) {
-    return (bytes + PAGE_ALIGNMENT_BYTES - 1) / PAGE_ALIGNMENT_BYTES * PAGE_ALIGNMENT_BYTES;
-}
-
-static enum status upload_plan(struct step *step, struct step_group *group,
-                               struct status_text *text) {
-    const struct plan *plan = &group->plan;
-    const uint64_t segment_bytes =
-        align_up((uint64_t)plan->segment_count * sizeof plan->segments[0]);
-    const uint64_t row_bytes = align_up(((uint64_t)plan->row_count + 1) * sizeof(uint32_t));
-    const uint64_t worker_bytes = align_up(((uint64_t)plan->worker_count + 1) * sizeof(uint32_t));
-    const uint64_t bytes = segment_bytes + row_bytes + worker_bytes;
-    enum status status = step->ops->memory_allocate(step->device, bytes, "the attention plan",
-                                                    &group->plan_memory, text);
-    if (status != STATUS_OK)
-        return status;
-    step->plan_bytes += bytes;
-    uint8_t *base = group->plan_memory.dev_address;
-    group->dev_plan = (struct backend_plan){
-        .dev_segments = (const struct backend_segment *)base,
-        .dev_row_first = (const uint32_t *)(base + segment_bytes),
-        .dev_worker_first = (const uint32_t *)(base + segment_bytes + row_bytes),
-        .segment_count = plan->segment_count,
-        .row_count = plan->row_count,
-        .worker_count = plan->worker_count,
-    };
-    const struct {
-        uint64_t offset;
-        const void *from;
-        uint64_t bytes;
-    } parts[] = {
-        {0, plan->segments, (uint64_t)plan->segment_count * sizeof plan->segments[0]},
-        {segment_bytes, plan->row_first, ((uint64_t)plan->row_count + 1) * sizeof(uint32_t)},
-        {segment_bytes + row_bytes, plan->worker_first,
-         ((uint64_t)plan->worker_count + 1) * sizeof(uint32_t)},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == STATUS_OK; i++)
-        status = step->ops->memory_write(step->device, base + parts[i].offset, parts[i].from,
-                                         parts[i].bytes, text);
-    return status;
-}
-
-static enum status upload_io(struct step *step, uint32_t index, uint64_t seed,
-                             enum options_data data, struct status_text *text) {
-    struct step_group *group = &step->groups[index];
-    const struct model_group *model = pool_group(step->pool, index);
-    const struct page_shape *shape = &pool_group_page(step->pool, index)->shape;
-    const uint32_t seqs = pool_seqs(step->pool);
-    const uint64_t query_bytes = (uint64_t)seqs * model->query_heads * shape->k_dim * sizeof(float);
-    const uint64_t sink_bytes = model->sinks ? (uint64_t)model->query_heads * sizeof(float) : 0;
-    group->output_bytes = (uint64_t)seqs * model->query_heads * shape->v_dim * sizeof(float);
-    group->queries = malloc(query_bytes);
-    group->sinks = model->sinks ? malloc(sink_bytes) : NULL;
-    if (group->queries == NULL || (model->sinks && group->sinks == NULL))
-        return status_set(text, STATUS_OUT_OF_MEMORY,
-                          "no host memory for %llu bytes of queries and sinks",
-                          (unsigned long long)(query_bytes + sink_bytes));
-    generate_queries(seed, index, data, seqs, model->query_heads, shape->k_dim, group->queries);
-    if (model->sinks)
-        generate_sinks(seed, index, model->query_heads, group->sinks);
-    enum status status = step->ops->memory_allocate(
-        step->device, align_up(query_bytes) + align_up(sink_bytes) + group->output_bytes,
-        "queries and outputs", &group->io_memory, text);
-    if (status != STATUS_OK)
-        return status;
-    uint8_t *base = group->io_memory.dev_address;
-    group->dev_queries = (float *)base;
-    group->dev_sinks = model->sinks ? (float *)(base + align_up(query_bytes)) : NULL;
-    group->dev_outputs = (float *)(base + align_up(query_bytes) + align_up(sink_bytes));
-    status = step->ops->memory_write(step->device, group->dev_queries, group->queries, query_bytes,
-                                     text);
-    if (status == STATUS_OK && model->sinks)
-        status =
-            step->ops->memory_write(step->device, group->dev_sinks, group->sinks, sink_bytes, text);
-    return status;
-}
-
-/* As many workers as there is work for: fewer tokens each than this, and what a segment costs by
- * itself (its start, its partial result) is no longer small beside them. */
-enum { STEP_LEAST_TOKENS = 256 };
-
-static uint32_t useful_workers(const struct step *step, const struct page_layout *page,
-                               uint32_t query_heads, uint64_t window_tokens) {
-    const uint32_t workers =
-        step->ops->attend_workers(step->device, step->kernel, page, query_heads);
-    uint64_t tokens = 0;
-    for (uint32_t s = 0; s < pool_seqs(step->pool); s++) {
-        const uint64_t length = pool_lengths(step->pool)[s];
-        tokens += window_tokens > 0 && length > window_tokens ? window_tokens : length;
+static enum status give_group_append(const struct step *step, uint32_t g,
+                                     struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers && status == STATUS_OK;
+         layer++) {
+        if (pool_group_has_rows(step->pool, g)) {
+            struct backend_append work;
+            pool_step_append(step->pool, g, layer, &work);
+            status = step->ops->append(step->device, &work, NULL, text);
+        }
+        if (status == STATUS_OK && pool_group_slots(step->pool, g) != NULL)
+            status = step_slots_give(step, g, layer, text);
     }
-    const uint64_t rows = (uint64_t)pool_seqs(step->pool) * page->shape.kv_heads;
-    uint64_t most = tokens * page->shape.kv_heads / STEP_LEAST_TOKENS;
-    most = most > rows ? most : rows; /* a row each makes no partial results */
-    return most < workers ? (uint32_t)most : workers;
-}
-
-static enum status create_group(struct step *step, uint32_t index, uint64_t seed,
-                                enum options_data data, uint64_t *workspace_bytes,
-                                struct status_text *text) {
-    struct step_group *group = &step->groups[index];
-    const struct model_group *model = pool_group(step->pool, index);
-    const struct page_layout *page = pool_group_page(step->pool, index);
-    enum status status =
-        step->ops->attend_check(step->device, step->kernel, page, model->query_heads, false, text);
-    if (status != STATUS_OK)
-        return status;
-    const struct pool_pages *pages = pool_group_pages(step->pool, index);
-    const uint32_t workers = useful_workers(step, page, model->query_heads, pages->window_tokens);
-    status = plan_create(pool_lengths(step->pool), pool_seqs(step->pool), page->shape.kv_heads,
-                         pages->window_tokens, STEP_TILE_TOKENS, workers, &group->plan, text);
-    if (status == STATUS_OK)
-        status = upload_plan(step, group, text);
-    if (status == STATUS_OK)
-        status = upload_io(step, index, seed, data, text);
-    if (status != STATUS_OK)
-        return status;
-    group->softmax_scale = (float)(1.0 / sqrt((double)page->shape.k_dim));
-    const uint64_t bytes =
-        step->ops->attend_workspace_bytes(step->device, step->kernel, page, model->query_heads,
-                                          group->plan.segment_count, pages->page_count);
-    if (bytes > *workspace_bytes)
-        *workspace_bytes = bytes;
-    return STATUS_OK;
+    return status;
 }
 
 static enum status give_append(struct step *step, struct status_text *text) {
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers; layer++) {
-            struct backend_append work;
-            pool_step_append(step->pool, g, layer, &work);
-            const enum status status = step->ops->append(step->device, &work, NULL, text);
-            if (status != STATUS_OK)
-                return status;
-        }
-    }
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
+        status = give_group_append(step, g, text);
+    return status;
 }
 
-static void describe_attend(const struct step *step, uint32_t g, uint32_t layer,
-                            struct backend_attend *out) {
-    const struct step_group *group = &step->groups[g];
-    *out = (struct backend_attend){
-        .kernel = step->kernel,
-        .query_heads = pool_group(step->pool, g)->query_heads,
-        .softmax_scale = group->softmax_scale,
-        .dev_queries = group->dev_queries,
-        .dev_sinks = group->dev_sinks,
-        .dev_outputs = group->dev_outputs,
-        .plan = group->dev_plan,
-        .dev_workspace = step->workspace.dev_address,
-    };
-    pool_cache(step->pool, g, layer, &out->cache);
-}
-
-static enum status give_attend_layer(struct step *step, uint32_t g, uint32_t layer,
+/* All readers of one group, each behind the choice it rests on; several may share one. */
+static enum status give_group_attend(const struct step *step, uint32_t g, bool choose,
                                      struct status_text *text) {
-    struct backend_attend work;
-    describe_attend(step, g, layer, &work);
-    return step->ops->attend(step->device, &work, text);
+    uint32_t chosen = MODEL_READS_NONE;
+    enum status status = STATUS_OK;
+    for (uint32_t reader = 0;
+         reader < pool_group(step->pool, g)->read_by_layers && status == STATUS_OK; reader++) {
+        const uint32_t index = step->groups[g].attention.index;
+        const uint32_t layer = index == MODEL_READS_NONE
+                                   ? MODEL_READS_NONE
+                                   : model_reads_index_layer(pool_model(step->pool), g, reader);
+        if (choose && layer != MODEL_READS_NONE && layer != chosen) {
+            status = step_index_give(step, index, layer, text);
+            chosen = layer;
+        }
+        if (status == STATUS_OK)
+            status = step_attend_give(step, g, reader, text);
+    }
+    return status;
 }
 
-/* Layers without a cache of their own read an owner's; spread evenly. */
-static uint32_t layer_read(const struct model_group *model, uint32_t reader) {
-    return (uint32_t)((uint64_t)reader * model->layers / model->read_by_layers);
+/* Every layer of an index group. */
+static enum status give_group_choose(const struct step *step, uint32_t g,
+                                     struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers && status == STATUS_OK;
+         layer++)
+        status = step_index_give(step, g, layer, text);
+    return status;
 }
 
-uint32_t step_last_layer(const struct step *step, uint32_t group) {
-    const struct model_group *model = pool_group(step->pool, group);
-    return layer_read(model, model->read_by_layers - 1);
+/* Whether an attended group's readers ask for this index group's choice. */
+static bool serves(const struct step *step, uint32_t index_group) {
+    for (uint32_t g = 0; g < step->group_count; g++)
+        if (step_attends(step, g) && step->groups[g].attention.index == index_group)
+            return true;
+    return false;
+}
+
+static bool keeps_keys(const struct step *step, uint32_t g) {
+    return pool_group(step->pool, g)->kind == MODEL_INDEX && pool_group_has_rows(step->pool, g);
 }
 
 static enum status give_attend(struct step *step, struct status_text *text) {
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        const struct model_group *model = pool_group(step->pool, g);
-        for (uint32_t reader = 0; reader < model->read_by_layers; reader++) {
-            const enum status status = give_attend_layer(step, g, layer_read(model, reader), text);
-            if (status != STATUS_OK)
-                return status;
-        }
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++) {
+        if (step_attends(step, g))
+            status = give_group_attend(step, g, true, text);
+        else if (keeps_keys(step, g) && !serves(step, g))
+            status = give_group_choose(step, g, text);
     }
-    return STATUS_OK;
+    return status;
+}
+
+static enum status give_group(struct step *step, uint32_t g, struct status_text *text) {
+    enum status status = give_group_append(step, g, text);
+    if (status == STATUS_OK && step_attends(step, g))
+        status = give_group_attend(step, g, false, text);
+    if (status == STATUS_OK && keeps_keys(step, g))
+        status = give_group_choose(step, g, text);
+    return status;
 }
 
 /* One table and one set of arguments serve all layers of a group. */
@@ -206,26 +99,41 @@ static enum status check_work(const struct step *step, struct status_text *text)
     for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++) {
         struct backend_append append;
         struct backend_attend attend;
+        if (!pool_group_has_rows(step->pool, g))
+            continue;
         pool_step_append(step->pool, g, 0, &append);
-        describe_attend(step, g, 0, &attend);
         status = backend_check_append(step->ops, step->device, &append, text);
-        if (status == STATUS_OK)
+        if (status != STATUS_OK || !step_attends(step, g))
+            continue;
+        /* the first reader may read all rows where the last reads what was chosen */
+        const uint32_t readers = pool_group(step->pool, g)->read_by_layers;
+        step_attend_describe(step, g, 0, &attend);
+        status = backend_check_attend(step->ops, step->device, &attend, text);
+        if (status == STATUS_OK && readers > 1) {
+            step_attend_describe(step, g, readers - 1, &attend);
             status = backend_check_attend(step->ops, step->device, &attend, text);
+        }
     }
     return status;
+}
+
+static enum status begin(struct step *step, struct status_text *text) {
+    return step->ops->record_begin(step->device, text);
+}
+
+/* Also behind a failure: the device must not go on recording. */
+static enum status end(struct step *step, enum status given, struct backend_recording **out,
+                       struct status_text *text) {
+    const enum status ended =
+        step->ops->record_end(step->device, out, given == STATUS_OK ? text : NULL);
+    return given == STATUS_OK ? ended : given;
 }
 
 static enum status record(struct step *step,
                           enum status (*give)(struct step *step, struct status_text *text),
                           struct backend_recording **out, struct status_text *text) {
-    enum status status = step->ops->record_begin(step->device, text);
-    if (status != STATUS_OK)
-        return status;
-    status = give(step, text);
-    /* Also behind a failure: the device must not go on recording. */
-    const enum status ended =
-        step->ops->record_end(step->device, out, status == STATUS_OK ? text : NULL);
-    return status == STATUS_OK ? ended : status;
+    const enum status status = begin(step, text);
+    return status == STATUS_OK ? end(step, give(step, text), out, text) : status;
 }
 
 /* Runs it once before: a device may load its code at the first use, which no recording allows. */
@@ -242,6 +150,49 @@ static enum status record_step(struct step *step, struct status_text *text) {
     return status;
 }
 
+static enum status create_group(struct step *step, uint32_t g, uint64_t seed,
+                                enum options_data data, uint64_t *workspace_bytes,
+                                struct status_text *text) {
+    enum status status = STATUS_OK;
+    if (step_attends(step, g))
+        status = step_attend_create(step, g, seed, data, workspace_bytes, text);
+    if (status == STATUS_OK && keeps_keys(step, g))
+        status = step_index_create(step, g, seed, data, text);
+    if (status == STATUS_OK && pool_group_slots(step->pool, g) != NULL)
+        status = step_slots_create(step, g, seed, text);
+    return status;
+}
+
+/* Each kernel once, in the order of the groups. */
+static void name_kernels(struct step *step) {
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        const char *name = step->groups[g].attention.kernel;
+        if (name == NULL || strstr(step->kernel, name) != NULL)
+            continue;
+        const size_t used = strlen(step->kernel);
+        (void)snprintf(step->kernel + used, sizeof step->kernel - used, "%s%s",
+                       used > 0 ? ", " : "", name);
+    }
+}
+
+static enum status build(struct step *step, uint64_t seed, enum options_data data,
+                         struct status_text *text) {
+    uint64_t workspace_bytes = 0;
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
+        status = create_group(step, g, seed, data, &workspace_bytes, text);
+    if (status == STATUS_OK && workspace_bytes > 0)
+        status = step->ops->memory_allocate(step->device, workspace_bytes,
+                                            "the attention workspace", &step->workspace, text);
+    if (status != STATUS_OK)
+        return status;
+    name_kernels(step);
+    status = check_work(step, text);
+    if (status == STATUS_OK && step->ops->record_begin != NULL)
+        status = record_step(step, text);
+    return status;
+}
+
 enum status step_create(const struct backend_ops *ops, struct backend_device *device,
                         struct pool *pool, const char *kernel, uint64_t seed,
                         enum options_data data, struct step **out, struct status_text *text) {
@@ -252,22 +203,12 @@ enum status step_create(const struct backend_ops *ops, struct backend_device *de
     step->ops = ops;
     step->device = device;
     step->pool = pool;
-    step->kernel = kernel != NULL ? kernel : ops->kernels[0];
+    step->asked_kernel = kernel;
     step->group_count = pool_group_count(pool);
     step->groups = calloc(step->group_count, sizeof *step->groups);
-    enum status status = STATUS_OK;
-    if (step->groups == NULL)
-        status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for a step");
-    uint64_t workspace_bytes = 0;
-    for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
-        status = create_group(step, g, seed, data, &workspace_bytes, text);
-    if (status == STATUS_OK && workspace_bytes > 0)
-        status = ops->memory_allocate(device, workspace_bytes, "the attention workspace",
-                                      &step->workspace, text);
-    if (status == STATUS_OK)
-        status = check_work(step, text);
-    if (status == STATUS_OK && ops->record_begin != NULL)
-        status = record_step(step, text);
+    const enum status status =
+        step->groups != NULL ? build(step, seed, data, text)
+                             : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for a step");
     if (status != STATUS_OK) {
         step_destroy(step);
         return status;
@@ -284,12 +225,11 @@ void step_destroy(struct step *step) {
         step->ops->record_free(step->device, step->recorded_attend);
     }
     for (uint32_t g = 0; step->groups != NULL && g < step->group_count; g++) {
-        struct step_group *group = &step->groups[g];
-        plan_destroy(&group->plan);
-        step->ops->memory_free(step->device, &group->plan_memory);
-        step->ops->memory_free(step->device, &group->io_memory);
-        free(group->queries);
-        free(group->sinks);
+        if (step->ops->record_free != NULL)
+            step->ops->record_free(step->device, step->groups[g].recorded);
+        step_attend_destroy(step, g);
+        step_index_destroy(step, g);
+        step_slots_destroy(step, g);
     }
     step->ops->memory_free(step->device, &step->workspace);
     free(step->groups);
@@ -308,35 +248,53 @@ enum status step_attend(struct step *step, struct status_text *text) {
                : give_attend(step, text);
 }
 
+enum status step_group_run(struct step *step, uint32_t g, struct status_text *text) {
+    struct step_group *group = &step->groups[g];
+    if (step->ops->record_begin == NULL)
+        return give_group(step, g, text);
+    if (group->recorded == NULL) {
+        enum status status = begin(step, text);
+        if (status == STATUS_OK)
+            status = end(step, give_group(step, g, text), &group->recorded, text);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return step->ops->replay(step->device, group->recorded, text);
+}
+
 static enum status poison_outputs(struct step *step, uint32_t g, struct status_text *text) {
-    const struct step_group *group = &step->groups[g];
-    return step->ops->memory_fill(step->device, group->dev_outputs, 0xFF, group->output_bytes,
-                                  text);
+    const struct step_attention *attention = &step->groups[g].attention;
+    return step->ops->memory_fill(step->device, attention->dev_outputs, 0xFF,
+                                  attention->output_bytes, text);
 }
 
 static enum status read_outputs(struct step *step, uint32_t g, float *outputs,
                                 struct status_text *text) {
-    const struct step_group *group = &step->groups[g];
-    return step->ops->memory_read(step->device, outputs, group->dev_outputs, group->output_bytes,
-                                  text);
+    const struct step_attention *attention = &step->groups[g].attention;
+    return step->ops->memory_read(step->device, outputs, attention->dev_outputs,
+                                  attention->output_bytes, text);
 }
 
-enum status step_attend_layer(struct step *step, uint32_t group, uint32_t layer, float *outputs,
+enum status step_attend_layer(struct step *step, uint32_t g, uint32_t layer, float *outputs,
                               struct status_text *text) {
-    enum status status = poison_outputs(step, group, text);
+    uint32_t index_group, index_layer;
+    enum status status = poison_outputs(step, g, text);
+    if (status == STATUS_OK && step_chosen_by(step, g, layer, &index_group, &index_layer))
+        status = step_choose(step, index_group, index_layer, text);
     if (status == STATUS_OK)
-        status = give_attend_layer(step, group, layer, text);
+        status = step_attend_give(step, g, step_attend_reader(step, g, layer), text);
     if (status == STATUS_OK)
         status = step->ops->synchronize(step->device, text);
     if (status == STATUS_OK)
-        status = read_outputs(step, group, outputs, text);
+        status = read_outputs(step, g, outputs, text);
     return status;
 }
 
 enum status step_run(struct step *step, float *const *outputs, struct status_text *text) {
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
-        status = poison_outputs(step, g, text);
+        if (step_attends(step, g))
+            status = poison_outputs(step, g, text);
     if (status == STATUS_OK)
         status = step_append(step, text);
     if (status == STATUS_OK)
@@ -344,22 +302,16 @@ enum status step_run(struct step *step, float *const *outputs, struct status_tex
     if (status == STATUS_OK)
         status = step->ops->synchronize(step->device, text);
     for (uint32_t g = 0; g < step->group_count && status == STATUS_OK; g++)
-        status = read_outputs(step, g, outputs[g], text);
+        if (step_attends(step, g))
+            status = read_outputs(step, g, outputs[g], text);
     return status;
+}
+
+uint32_t step_last_layer(const struct step *step, uint32_t group) {
+    const struct model_group *model = pool_group(step->pool, group);
+    return model_reads_layer(model, model->read_by_layers - 1);
 }
 
 const char *step_kernel(const struct step *step) {
     return step->kernel;
-}
-
-const float *step_queries(const struct step *step, uint32_t group) {
-    return step->groups[group].queries;
-}
-
-const float *step_sinks(const struct step *step, uint32_t group) {
-    return step->groups[group].sinks;
-}
-
-float step_softmax_scale(const struct step *step, uint32_t group) {
-    return step->groups[group].softmax_scale;
 }

@@ -94,6 +94,8 @@ enum status stored_check_codes(const struct reference_view *view, uint32_t kv_he
     /* From the last one backwards: that is what a step has written. */
     for (uint64_t back = 1; back <= token_count && status == STATUS_OK; back += step) {
         *out_token = first_token + token_count - back;
+        if (view->selected != NULL)
+            *out_token = (uint64_t)view->selected[*out_token];
         if (!row_is_encoded(view, false, kv_head, *out_token, codes) ||
             (!view->page->shape.v_in_k && !row_is_encoded(view, true, kv_head, *out_token, codes)))
             status = STATUS_WRONG;

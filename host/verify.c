@@ -1,5 +1,5 @@
 /* Samples outputs, computes four references for each (stored, K stored, V stored, none stored). */
-#include "verify.h"
+#include "verify_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,54 +7,39 @@
 
 #include "generate.h"
 #include "interrupt.h"
+#include "model_reads.h"
 #include "reference.h"
 #include "stored.h"
 
-/* One output to check. */
-struct sample {
-    uint32_t group;
-    uint32_t layer;
-    uint32_t seq;
-    uint32_t query_head;
-};
-
-/* Sums over heads of squared differences and of squared exact values. */
-struct pooled {
-    double k, v, both, exact;
-};
-
-struct verifier {
-    const struct backend_ops *ops;
-    struct backend_device *device;
-    struct pool *pool;
-    struct step *step;
-    struct sample *samples; /* sorted by group, then layer */
-    uint64_t sample_count;
-    uint64_t output_count; /* outputs there are */
-    struct pooled pooled;
-    struct verify_result *result;
-};
-
+/* 0 for groups that are not attended. */
 static uint64_t group_outputs(const struct pool *pool, uint32_t g) {
-    return (uint64_t)pool_group(pool, g)->layers * pool_group_pages(pool, g)->seqs *
-           pool_group(pool, g)->query_heads;
+    const struct model_group *group = pool_group(pool, g);
+    return model_reads_attends(group->kind)
+               ? (uint64_t)group->layers * pool_seqs(pool) * group->query_heads
+               : 0;
 }
 
-static void window_range(const struct pool *pool, uint32_t g, uint32_t seq, uint64_t *first,
-                         uint64_t *count) {
-    const uint64_t window = pool_group_pages(pool, g)->window_tokens;
-    const uint64_t length = pool_lengths(pool)[seq];
-    *first = window > 0 && length > window ? length - window : 0;
-    *count = length - *first;
+/* The rows of one sequence that a layer reads; of a choice, places in its list. */
+static void rows_range(const struct verifier *v, uint32_t g, uint32_t layer, uint32_t seq,
+                       uint64_t *first, uint64_t *count) {
+    const uint64_t window = pool_group_pages(v->pool, g)->window_tokens;
+    const uint64_t rows = pool_group_rows(v->pool, g)[seq];
+    uint32_t index_group, index_layer;
+    *first = window > 0 && rows > window ? rows - window : 0;
+    *count = rows - *first;
+    if (step_chosen_by(v->step, g, layer, &index_group, &index_layer)) {
+        const uint32_t top_k = model_reads_top_k(pool_group(v->pool, index_group));
+        *count = rows < top_k ? rows : top_k;
+    }
 }
 
 /* Which outputs: the i-th of all, group by group. */
-static struct sample sample_at(const struct pool *pool, uint64_t index) {
-    struct sample sample = {0};
+static struct verify_sample sample_at(const struct pool *pool, uint64_t index) {
+    struct verify_sample sample = {0};
     while (index >= group_outputs(pool, sample.group))
         index -= group_outputs(pool, sample.group++);
     const uint32_t heads = pool_group(pool, sample.group)->query_heads;
-    const uint32_t seqs = pool_group_pages(pool, sample.group)->seqs;
+    const uint32_t seqs = pool_seqs(pool);
     sample.query_head = (uint32_t)(index % heads);
     sample.seq = (uint32_t)(index / heads % seqs);
     sample.layer = (uint32_t)(index / heads / seqs);
@@ -67,15 +52,18 @@ static int compare_u64(const void *a, const void *b) {
 }
 
 /* Mean values one reference of one output reads. */
-static uint64_t values_per_output(const struct pool *pool) {
+static uint64_t values_per_output(const struct verifier *v) {
+    const struct pool *pool = v->pool;
     double values = 0, outputs = 0;
     for (uint32_t g = 0; g < pool_group_count(pool); g++) {
+        if (group_outputs(pool, g) == 0)
+            continue;
         const struct page_shape *shape = &pool_group_page(pool, g)->shape;
-        const uint32_t seqs = pool_group_pages(pool, g)->seqs;
+        const uint32_t seqs = pool_seqs(pool);
         double tokens = 0;
         for (uint32_t s = 0; s < seqs; s++) {
             uint64_t first, count;
-            window_range(pool, g, s, &first, &count);
+            rows_range(v, g, pool_group(pool, g)->layers - 1, s, &first, &count);
             tokens += (double)count;
         }
         const double weight = (double)group_outputs(pool, g);
@@ -86,13 +74,16 @@ static uint64_t values_per_output(const struct pool *pool) {
 }
 
 /* Draws distinct outputs and orders them by layer, so that each layer is attended once. Every
- * group gets at least one, or a small window group could go unchecked beside a large one. */
-static enum status draw_samples(struct verifier *v, uint64_t seed, uint64_t effort_values,
-                                struct status_text *text) {
-    for (uint32_t g = 0; g < pool_group_count(v->pool); g++)
+ * attended group gets at least one, or a small window group could go unchecked beside a large one.
+ */
+static enum status draw_samples(struct verifier *v, struct status_text *text) {
+    const uint32_t groups = pool_group_count(v->pool);
+    for (uint32_t g = 0; g < groups; g++)
         v->output_count += group_outputs(v->pool, g);
-    uint64_t want = effort_values / values_per_output(v->pool);
-    const uint64_t least = 4 + pool_group_count(v->pool);
+    if (v->output_count == 0)
+        return STATUS_OK;
+    uint64_t want = v->effort_values / values_per_output(v);
+    const uint64_t least = 4 + (uint64_t)groups;
     want = want < least ? least : want;
     want = want > v->output_count ? v->output_count : want;
     uint64_t *indexes = malloc(want * sizeof *indexes);
@@ -103,18 +94,17 @@ static enum status draw_samples(struct verifier *v, uint64_t seed, uint64_t effo
                           (unsigned long long)want);
     }
     struct generate_random random;
-    generate_random_seed(&random, seed);
+    generate_random_seed(&random, v->seed);
     uint64_t start = 0;
     for (uint64_t i = 0; i < want; i++) {
-        if (want == v->output_count) {
+        const uint64_t outputs = i < groups ? group_outputs(v->pool, (uint32_t)i) : 0;
+        if (want == v->output_count)
             indexes[i] = i;
-        } else if (i < pool_group_count(v->pool)) {
-            const uint64_t outputs = group_outputs(v->pool, (uint32_t)i);
+        else if (outputs > 0)
             indexes[i] = start + generate_random_below(&random, outputs);
-            start += outputs;
-        } else {
+        else
             indexes[i] = generate_random_below(&random, v->output_count);
-        }
+        start += outputs;
     }
     qsort(indexes, want, sizeof *indexes, compare_u64);
     for (uint64_t i = 0; i < want; i++)
@@ -129,7 +119,7 @@ struct finding {
     double kernel_error;
     enum status codes; /* STATUS_WRONG: token `token` is not stored as the format says */
     uint64_t token;
-    struct pooled pooled;
+    struct verify_pooled pooled;
 };
 
 static double squared_difference(const double *a, const double *b, uint32_t count) {
@@ -139,7 +129,7 @@ static double squared_difference(const double *a, const double *b, uint32_t coun
     return sum;
 }
 
-static bool check_sample(const struct verifier *v, const struct sample *sample,
+static bool check_sample(const struct verifier *v, const struct verify_sample *sample,
                          struct reference_view view, const float *output, struct finding *finding) {
     const struct page_shape *shape = &view.page->shape;
     const struct model_group *model = pool_group(v->pool, sample->group);
@@ -150,7 +140,7 @@ static bool check_sample(const struct verifier *v, const struct sample *sample,
     const float *sink = sinks != NULL ? sinks + sample->query_head : NULL;
     const float scale = step_softmax_scale(v->step, sample->group);
     uint64_t first, count;
-    window_range(v->pool, sample->group, sample->seq, &first, &count);
+    rows_range(v, sample->group, sample->layer, sample->seq, &first, &count);
 
     double *scratch = malloc((shape->k_dim + shape->v_dim + count) * sizeof *scratch);
     double *answers = malloc(4 * (size_t)shape->v_dim * sizeof *answers);
@@ -192,8 +182,8 @@ static enum status check_finite(const float *outputs, uint64_t count, uint32_t g
 /* Samples [first, last) of one layer against what is stored. */
 static bool check_samples(const struct verifier *v, uint64_t first, uint64_t last,
                           const struct backend_cache *cache, const struct stored *stored,
-                          const float *outputs, struct finding *findings) {
-    const struct sample *samples = v->samples;
+                          const int32_t *selected, const float *outputs, struct finding *findings) {
+    const struct verify_sample *samples = v->samples;
     const uint32_t g = samples[first].group, layer = samples[first].layer;
     const struct generate_bank *bank = pool_bank(v->pool, g);
     const uint32_t heads = pool_group(v->pool, g)->query_heads;
@@ -212,6 +202,7 @@ static bool check_samples(const struct verifier *v, uint64_t first, uint64_t las
             .exact_v = bank->v,
             .exact_rows = bank->rows,
             .exact_first_row = pool_first_row(v->pool, g, layer, seq),
+            .selected = selected,
         };
         const uint64_t row = (uint64_t)seq * heads + samples[i].query_head;
         have_memory = check_sample(v, &samples[i], view, outputs + row * cache->page.shape.v_dim,
@@ -221,35 +212,55 @@ static bool check_samples(const struct verifier *v, uint64_t first, uint64_t las
     return have_memory;
 }
 
-/* The same, all at once where the host reads the device in place, else sequence by sequence. */
+/* The same for samples of one sequence, which an index may have chosen rows for. */
+static enum status find_of_seq(const struct verifier *v, uint64_t first, uint64_t last,
+                               const struct backend_cache *cache, const float *outputs,
+                               struct finding *findings, struct status_text *text) {
+    const struct verify_sample *sample = &v->samples[first];
+    const struct pool_pages *tables = pool_group_pages(v->pool, sample->group);
+    uint64_t first_row, count;
+    uint32_t index_group, index_layer;
+    int32_t *selected = NULL;
+    enum status status = STATUS_OK;
+    rows_range(v, sample->group, sample->layer, sample->seq, &first_row, &count);
+    if (step_chosen_by(v->step, sample->group, sample->layer, &index_group, &index_layer)) {
+        status = verify_choice(v, index_group, index_layer, sample->seq, &selected, text);
+        count = pool_group_rows(v->pool, sample->group)[sample->seq];
+    }
+    struct stored stored = {0};
+    if (status == STATUS_OK && !stored_in_place(v->ops, v->device, cache, tables, &stored))
+        status = stored_read(v->ops, v->device, cache, tables, sample->seq, first_row, count,
+                             &stored, text);
+    if (status == STATUS_OK &&
+        !check_samples(v, first, last, cache, &stored, selected, outputs, findings))
+        status = status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+    stored_free(&stored);
+    free(selected);
+    return status;
+}
+
+/* The same, all at once where the host reads the device in place and every row is read, else
+ * sequence by sequence. */
 static enum status find(const struct verifier *v, uint64_t first, uint64_t last,
                         const float *outputs, struct finding *findings, struct status_text *text) {
-    const struct sample *samples = v->samples;
-    const uint32_t g = samples[first].group;
-    const struct pool_pages *tables = pool_group_pages(v->pool, g);
+    const struct verify_sample *samples = v->samples;
+    const uint32_t g = samples[first].group, layer = samples[first].layer;
     struct backend_cache cache;
-    pool_cache(v->pool, g, samples[first].layer, &cache);
     struct stored stored;
-    const bool in_place = stored_in_place(v->ops, v->device, &cache, tables, &stored);
-    for (uint64_t at = first, end = last; at < last; at = end) {
-        uint64_t first_token, count;
-        window_range(v->pool, g, samples[at].seq, &first_token, &count);
-        for (end = at; end < last && (in_place || samples[end].seq == samples[at].seq);)
+    uint32_t index_group, index_layer;
+    pool_cache(v->pool, g, layer, &cache);
+    if (!step_chosen_by(v->step, g, layer, &index_group, &index_layer) &&
+        stored_in_place(v->ops, v->device, &cache, pool_group_pages(v->pool, g), &stored))
+        return check_samples(v, first, last, &cache, &stored, NULL, outputs, findings)
+                   ? STATUS_OK
+                   : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+    enum status status = STATUS_OK;
+    for (uint64_t at = first, end = last; at < last && status == STATUS_OK; at = end) {
+        for (end = at; end < last && samples[end].seq == samples[at].seq;)
             end++;
-        if (!in_place) {
-            const enum status status =
-                stored_read(v->ops, v->device, &cache, tables, samples[at].seq, first_token, count,
-                            &stored, text);
-            if (status != STATUS_OK)
-                return status;
-        }
-        const bool have_memory =
-            check_samples(v, at, end, &cache, &stored, outputs, findings + (at - first));
-        stored_free(&stored);
-        if (!have_memory)
-            return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify");
+        status = find_of_seq(v, at, end, &cache, outputs, findings + (at - first), text);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* All samples of one layer: [first, last) of v->samples. */
@@ -286,7 +297,7 @@ static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last
 
 /* Values of one layer's outputs. */
 static uint64_t output_values(const struct verifier *v, uint32_t g) {
-    return (uint64_t)pool_group_pages(v->pool, g)->seqs * pool_group(v->pool, g)->query_heads *
+    return (uint64_t)pool_seqs(v->pool) * pool_group(v->pool, g)->query_heads *
            pool_group_page(v->pool, g)->shape.v_dim;
 }
 
@@ -301,7 +312,7 @@ static float *allocate_outputs(const struct verifier *v, uint32_t g, struct stat
 
 static double bound_of(const struct verifier *v, uint32_t g) {
     const struct page_shape *shape = &pool_group_page(v->pool, g)->shape;
-    return reference_bound(step_kernel(v->step), shape->k_format, shape->v_format);
+    return reference_bound(step_group_kernel(v->step, g), shape->k_format, shape->v_format);
 }
 
 static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
@@ -358,22 +369,67 @@ static enum status check_left(struct verifier *v, uint32_t g, const float *left,
     return status;
 }
 
+/* The state of one sequence in the last layer of each group, before a whole step. */
+static enum status take_states(struct verifier *v, struct verify_state *before,
+                               struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++)
+        if (pool_group_slots(v->pool, g) != NULL)
+            status = verify_state_take(v, g, pool_group(v->pool, g)->layers - 1,
+                                       pool_seqs(v->pool) - 1, &before[g], text);
+    return status;
+}
+
+static enum status check_state_left(struct verifier *v, const struct verify_state *before,
+                                    struct status_text *text) {
+    const struct backend_state_shape *shape = &pool_group_slots(v->pool, before->group)->shape;
+    const uint64_t count = (uint64_t)shape->heads * shape->rows;
+    float *outputs = malloc((count + shape->conv_channels + 1) * sizeof *outputs);
+    if (outputs == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify a state");
+    enum status status =
+        step_slots_read(v->step, before->group, before->seq, outputs, outputs + count, text);
+    if (status == STATUS_OK)
+        status = verify_state_check(v, before, outputs, outputs + count, text);
+    free(outputs);
+    return status;
+}
+
 /* A step is measured as a whole, and where the device records it as a recording: it must do what
  * its layers did one by one. */
 static enum status check_step(struct verifier *v, struct status_text *text) {
     const uint32_t groups = pool_group_count(v->pool);
     float *left[MODEL_MAX_GROUPS] = {0};
-    enum status status = STATUS_OK;
+    struct verify_state before[MODEL_MAX_GROUPS] = {0};
+    enum status status = take_states(v, before, text);
     for (uint32_t g = 0; g < groups && status == STATUS_OK; g++) {
+        if (group_outputs(v->pool, g) == 0)
+            continue;
         left[g] = allocate_outputs(v, g, text);
         status = left[g] != NULL ? STATUS_OK : STATUS_OUT_OF_MEMORY;
     }
     if (status == STATUS_OK)
         status = step_run(v->step, left, text);
-    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++)
-        status = check_left(v, g, left[g], text);
-    for (uint32_t g = 0; g < MODEL_MAX_GROUPS; g++)
+    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++) {
+        if (before[g].values != NULL)
+            status = check_state_left(v, &before[g], text);
+        if (status == STATUS_OK && left[g] != NULL)
+            status = check_left(v, g, left[g], text);
+    }
+    for (uint32_t g = 0; g < MODEL_MAX_GROUPS; g++) {
         free(left[g]);
+        verify_state_free(&before[g]);
+    }
+    return status;
+}
+
+/* Index keys that no attention of this model asks for. */
+static enum status check_unasked(const struct verifier *v, uint32_t g, struct status_text *text) {
+    int32_t *selected = NULL;
+    enum status status = step_choose(v->step, g, 0, text);
+    if (status == STATUS_OK)
+        status = verify_choice(v, g, 0, 0, &selected, text);
+    free(selected);
     return status;
 }
 
@@ -381,14 +437,28 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
                         struct pool *pool, struct step *step, uint64_t seed, uint64_t effort_values,
                         struct verify_result *out, struct status_text *text) {
     *out = (struct verify_result){0};
-    struct verifier v = {.ops = ops, .device = device, .pool = pool, .step = step, .result = out};
-    enum status status = draw_samples(&v, seed, effort_values, text);
+    struct verifier v = {.ops = ops,
+                         .device = device,
+                         .pool = pool,
+                         .step = step,
+                         .seed = seed,
+                         .effort_values = effort_values,
+                         .result = out};
+    enum status status = draw_samples(&v, text);
     uint64_t next = 0;
-    for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++)
-        status = check_group(&v, g, &next, text);
+    for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
+        if (group_outputs(pool, g) > 0)
+            status = check_group(&v, g, &next, text);
+        else if (pool_group_has_rows(pool, g))
+            status = check_unasked(&v, g, text);
+        if (status == STATUS_OK && pool_group_slots(pool, g) != NULL)
+            status = verify_slots(&v, g, text);
+    }
     if (status == STATUS_OK)
         status = check_step(&v, text);
-    out->verified_fraction = (double)next / (double)v.output_count;
+    v.checked_count += next;
+    out->verified_fraction =
+        v.output_count > 0 ? (double)v.checked_count / (double)v.output_count : 0;
     if (v.pooled.exact > 0) {
         out->k_error = sqrt(v.pooled.k / v.pooled.exact);
         out->v_error = sqrt(v.pooled.v / v.pooled.exact);

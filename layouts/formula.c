@@ -49,6 +49,25 @@ enum formula_index_format formula_index_default(enum format_id k_format, enum re
                        : FORMULA_INDEX_MXFP4;
 }
 
+bool formula_index_storage(enum formula_index_format index, enum format_id *out) {
+    switch (index) {
+    case FORMULA_INDEX_BF16:
+        *out = FORMAT_BF16;
+        return true;
+    case FORMULA_INDEX_FP8_E4M3:
+        *out = FORMAT_FP8_E4M3;
+        return true;
+    case FORMULA_INDEX_MXFP4:
+        *out = FORMAT_MXFP4;
+        return true;
+    case FORMULA_INDEX_FP8_132:
+    case FORMULA_INDEX_NONE:
+    case FORMULA_INDEX_COUNT:
+        break;
+    }
+    return false;
+}
+
 double formula_rate_value(struct formula_rate rate) {
     return (double)rate.bytes / (double)rate.tokens;
 }

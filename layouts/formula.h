@@ -46,6 +46,9 @@ struct formula_storage {
  * index_fp8_132 beside fp8_ds_mla records, mxfp4 beside nvfp4_ds_mla records. */
 enum formula_index_format formula_index_default(enum format_id k_format, enum record_id record);
 
+/* The storage format of such keys. False where none are kept. */
+bool formula_index_storage(enum formula_index_format index, enum format_id *out);
+
 /* An exact rate: bytes / tokens, in lowest terms, tokens > 0. */
 struct formula_rate {
     uint64_t bytes;
