@@ -73,6 +73,10 @@ static enum status plan_group(const struct pool_request *request, uint32_t g,
                               struct pool_group_layout *group, uint64_t *offset,
                               struct status_text *text) {
     const struct model_group *model = &request->model->groups[g];
+    if (model->kind == MODEL_COMPRESSED || model->kind == MODEL_INDEX)
+        return status_set(text, STATUS_REFUSED,
+                          "%s groups are predicted but not allocated by this version",
+                          model_kind_name(model->kind));
     enum status status =
         model_page_shape(model, request->storage.k_format, request->storage.v_format,
                          request->page_tokens, &group->page.shape, text);
@@ -165,10 +169,6 @@ enum status pool_layout_make(const struct pool_request *request, struct pool_lay
     if (request->seqs == 0 || request->page_tokens == 0)
         return status_set(text, STATUS_BAD_INPUT,
                           "a pool needs sequences and page_tokens above zero");
-    if (request->storage.record != RECORD_COUNT)
-        return status_set(text, STATUS_REFUSED,
-                          "%s: records have no pool in this version, only a formula",
-                          record_get(request->storage.record)->name);
     struct pool_sizes *sizes = &out->sizes;
     uint64_t offset = 0, whole_pages_bytes = 0;
     for (uint32_t g = 0; g < out->group_count; g++) {

@@ -160,12 +160,12 @@ enum status model_shard(const struct model *model, uint32_t ranks, struct model 
 enum status model_page_shape(const struct model_group *group, enum format_id k_format,
                              enum format_id v_format, uint32_t page_tokens, struct page_shape *out,
                              struct status_text *text) {
-    const bool one_row =
-        group->kind == MODEL_LATENT || (group->kind == MODEL_WINDOW && group->v_dim == 0);
-    if (group->kind != MODEL_FULL && group->kind != MODEL_WINDOW && group->kind != MODEL_LATENT)
+    const bool two_rows =
+        group->kind == MODEL_FULL || (group->kind == MODEL_WINDOW && group->v_dim != 0);
+    const bool one_row = !two_rows;
+    if (group->kind == MODEL_STATE || group->kind >= MODEL_KIND_COUNT)
         return status_set(text, STATUS_REFUSED,
-                          "%s groups are predicted but not allocated by this version; full, window "
-                          "and latent ones are",
+                          "%s groups are predicted but not allocated by this version: no pages",
                           model_kind_name(group->kind));
     if (one_row && k_format != v_format)
         return status_set(text, STATUS_REFUSED,
@@ -178,6 +178,10 @@ enum status model_page_shape(const struct model_group *group, enum format_id k_f
         out->kv_heads = 1;
         out->k_dim = group->latent_dim + group->rope_dim;
         out->v_dim = group->latent_dim;
+    } else if (group->kind == MODEL_COMPRESSED || group->kind == MODEL_INDEX) {
+        out->kv_heads = 1;
+        out->k_dim = group->kind == MODEL_INDEX ? group->key_dim : group->entry_dim;
+        out->v_dim = out->k_dim;
     } else {
         out->kv_heads = group->kv_heads;
         out->k_dim = group->k_dim;

@@ -81,9 +81,11 @@ enum status model_check(const struct model *model, struct status_text *text);
 enum status model_shard(const struct model *model, uint32_t ranks, struct model *out,
                         struct status_text *text);
 
-/* The page of one layer of a full, window or latent group. A latent, and a window whose v_dim is
- * 0, keep K and V in one row and take one format: STATUS_REFUSED when the two differ. Other kinds
- * have no page of values yet: STATUS_REFUSED naming the kind. */
+/* The page of one layer of a group of any kind but state, which has no pages: STATUS_REFUSED.
+ * Latents, compressed entries, and a window whose v_dim is 0 keep K and V in one row and take one
+ * format: STATUS_REFUSED when the two differ. An index keeps keys of key_dim values, read as K and
+ * V alike, in the format given for both (formula_index_storage). page_tokens counts rows: an entry
+ * or a key of several tokens is one. */
 enum status model_page_shape(const struct model_group *group, enum format_id k_format,
                              enum format_id v_format, uint32_t page_tokens, struct page_shape *out,
                              struct status_text *text);
