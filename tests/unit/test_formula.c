@@ -71,6 +71,7 @@ static void test_records_replace_rows(void **state) {
     assert_rate(result.kv_rate, 61 * 656, 1);
     assert_rate(result.index_rate, 61 * 132, 1);
     assert_int_equal(result.total_bytes, 3000ull * 61 * (656 + 132));
+    assert_rate(result.rate, 48068, 1);
     result = compute(&v32, storage_of(FORMAT_NVFP4_DS_MLA_352), 1000, 1);
     assert_rate(result.rate, 61 * (352 + 68), 1);
     /* 21 x (584 + 132) / 4 + 20 x 584 / 128 = 3850.25 a token (formats.md, E16). */
@@ -272,6 +273,17 @@ static void test_whole_pages(void **state) {
     assert_int_equal(formula_paged_compute(&window, &bf16, 200, 16, &paged, NULL), STATUS_OK);
     assert_int_equal(paged.seq_bytes, 9 * 16 * 512);
     assert_int_equal(paged.tail_bytes, 16 * 512);
+    /* Pages of records have vLLM's strides: 64 entries of 584 bytes take 37440, two of them 1728; a
+     * page of keys, 64 x 132, has no padding (formats.md, E11 and E15). 256 tokens are 64 entries
+     * of four or two of 128; the window's 128 last rows are two pages of 64. */
+    const struct model v4 = load("deepseek-v4-flash");
+    const struct formula_storage record = storage_of(FORMAT_FP8_DS_MLA_584);
+    assert_int_equal(formula_paged_compute(&v4, &record, 256, 64, &paged, NULL), STATUS_OK);
+    assert_int_equal(paged.seq_bytes, 21 * (37440 + 8448) + 20 * 37440 + 43 * 2 * 37440);
+    assert_int_equal(paged.tail_bytes, 20 * 62 * 584);
+    assert_int_equal(paged.alignment_bytes, (21 + 20 + 43 * 2) * 64);
+    assert_int_equal(formula_paged_compute(&v4, &record, 256, 2, &paged, NULL), STATUS_OK);
+    assert_int_equal(paged.seq_bytes, 21 * 32 * (1728 + 272) + 20 * 1728 + 43 * 64 * 1728);
     struct status_text text = {""};
     assert_int_equal(formula_paged_compute(&model, &bf16, 17, 0, &paged, &text), STATUS_BAD_INPUT);
     assert_non_null(strstr(text.line, "page"));
