@@ -49,7 +49,6 @@ static enum status write_model(const char *spec, struct session_output *output,
         return status;
     const struct formula_storage storage = {.k_format = FORMAT_BF16,
                                             .v_format = FORMAT_BF16,
-                                            .record = RECORD_COUNT,
                                             .index = FORMULA_INDEX_BF16,
                                             .state_value_bytes = 4};
     struct formula_result formula;

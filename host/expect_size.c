@@ -26,8 +26,9 @@ static double kv_bytes(const struct model_group *group, const struct formula_sto
 static double row_bytes(uint32_t values, const struct formula_storage *storage,
                         const struct expect_view *view) {
     const double times = view->latents_twice ? 2 : 1;
-    if (storage->record != RECORD_COUNT && view->value_bytes <= 0)
-        return times * record_get(storage->record)->bytes;
+    if (format_is_record(storage->k_format) && view->value_bytes <= 0)
+        return times *
+               format_row_bytes(storage->k_format, format_get(storage->k_format)->group_values);
     return times * values * value_bytes(storage->k_format, view);
 }
 

@@ -31,10 +31,9 @@ struct engine;
 struct options_format {
     bool is_auto; /* resolve from the model's config */
     bool is_bare; /* fp8, fp8_ds_mla, nvfp4_ds_mla: the record, if any, follows from the model */
-    enum format_id k_format;
+    enum format_id k_format; /* a record: v_format is the same */
     enum format_id v_format;
-    enum record_id record; /* RECORD_COUNT: none */
-    char name[40];         /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656", "auto" */
+    char name[40]; /* as shown: "bf16", "q8_0/q4_0", "fp8_ds_mla_656", "auto" */
 };
 
 enum options_lengths { OPTIONS_LENGTHS_EQUAL, OPTIONS_LENGTHS_MIXED, OPTIONS_LENGTHS_FILE };

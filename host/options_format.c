@@ -14,13 +14,13 @@ enum { BARE_FP8, BARE_COUNT = sizeof bare_names / sizeof bare_names[0] };
 
 static enum status unknown_format(const char *option, const char *text,
                                   struct status_text *message) {
-    const char *names[FORMAT_COUNT + RECORD_COUNT];
+    const char *names[FORMAT_END];
     size_t count = 0;
     for (int id = 0; id < FORMAT_COUNT; id++)
         names[count++] = format_get((enum format_id)id)->name;
-    for (int id = 0; id < RECORD_COUNT; id++)
-        if (record_get((enum record_id)id)->key_dim == 0)
-            names[count++] = record_get((enum record_id)id)->name;
+    for (int id = FORMAT_COUNT + 1; id < FORMAT_END; id++)
+        if (format_get((enum format_id)id)->key_dim == 0)
+            names[count++] = format_get((enum format_id)id)->name;
     char near[128], all[256] = "", shown[BRIEF_BYTES];
     nearest_names(text, names, count, near, sizeof near);
     for (int id = 0; id < FORMAT_COUNT; id++) {
@@ -41,7 +41,7 @@ static void set_bare(size_t bare, const char *name, struct options_format *out) 
 
 enum status options_parse_format(const char *option, const char *text, struct options_format *out,
                                  struct status_text *message) {
-    *out = (struct options_format){.record = RECORD_COUNT};
+    *out = (struct options_format){0};
     if (strlen(text) >= sizeof out->name)
         return unknown_format(option, text, message);
     if (strcasecmp(text, "auto") == 0) {
@@ -59,14 +59,15 @@ enum status options_parse_format(const char *option, const char *text, struct op
         set_bare(BARE_FP8, "fp8", out);
         return STATUS_OK;
     }
-    if (record_find(text, &out->record)) {
-        if (record_get(out->record)->key_dim > 0)
+    if (format_find_record(text, &out->k_format)) {
+        const struct format_info *record = format_get(out->k_format);
+        if (record->key_dim > 0)
             return status_set(message, STATUS_BAD_INPUT,
                               "%s %s: that holds index keys; use --index-format", option, text);
-        (void)snprintf(out->name, sizeof out->name, "%s", record_get(out->record)->name);
+        out->v_format = out->k_format;
+        (void)snprintf(out->name, sizeof out->name, "%s", record->name);
         return STATUS_OK;
     }
-    out->record = RECORD_COUNT;
     char k[sizeof out->name];
     (void)snprintf(k, sizeof k, "%s", text);
     char *v = strchr(k, '/');
@@ -125,24 +126,24 @@ enum status options_add_formats(struct options *options, const char *option, con
 }
 
 /* Whether a record holds this group's rows: a latent part by part, a pooled row by its width. */
-static bool record_holds(const struct record_info *record, const struct model_group *group) {
+static bool record_holds(const struct format_info *record, const struct model_group *group) {
     if (group->kind == MODEL_LATENT)
         return record->latent_dim == group->latent_dim && record->rope_dim == group->rope_dim;
     const uint32_t width = group->kind == MODEL_COMPRESSED ? group->entry_dim : group->k_dim;
     return record->latent_dim + record->rope_dim == width;
 }
 
-/* The record of that bare name for the model's rows; RECORD_COUNT when none holds them. Two hold
+/* The record of that bare name for the model's rows; FORMAT_COUNT when none holds them. Two hold
  * entries of 512 values: that of DeepSeek-V4.1, which pools two tokens at most, has no rotary part
  * of its own; that of DeepSeek-V4, which pools 4 and 128, has. */
-static enum record_id find_bare(const char *bare, const struct model *model) {
+static enum format_id find_bare(const char *bare, const struct model *model) {
     bool pools_few = false;
     for (uint32_t g = 0; g < model->group_count; g++)
         if (model->groups[g].kind == MODEL_COMPRESSED && model->groups[g].tokens_per_entry <= 2)
             pools_few = true;
-    enum record_id found = RECORD_COUNT;
-    for (int id = 0; id < RECORD_COUNT; id++) {
-        const struct record_info *record = record_get((enum record_id)id);
+    enum format_id found = FORMAT_COUNT;
+    for (int id = FORMAT_COUNT + 1; id < FORMAT_END; id++) {
+        const struct format_info *record = format_get((enum format_id)id);
         if (record->key_dim > 0 || strncmp(record->name, bare, strlen(bare)) != 0)
             continue;
         bool fits = false;
@@ -154,8 +155,8 @@ static enum record_id find_bare(const char *bare, const struct model *model) {
                     break;
             }
         }
-        if (fits && (found == RECORD_COUNT || (record->rope_dim == 0) == pools_few))
-            found = (enum record_id)id;
+        if (fits && (found == FORMAT_COUNT || (record->rope_dim == 0) == pools_few))
+            found = (enum format_id)id;
     }
     return found;
 }
@@ -169,24 +170,25 @@ static bool has_entries(const struct model *model) {
 
 void options_format_resolve(const struct options_format *asked, const struct model *model,
                             enum format_id auto_format, struct options_format *out) {
+    enum format_id record = FORMAT_COUNT;
     *out = *asked;
     out->is_auto = out->is_bare = false;
     if (asked->is_auto) {
         out->k_format = out->v_format = auto_format;
     } else if (asked->is_bare && strcmp(asked->name, "fp8") == 0) {
         if (has_entries(model))
-            out->record = find_bare(bare_names[BARE_FP8], model);
+            record = find_bare(bare_names[BARE_FP8], model);
     } else if (asked->is_bare) {
-        out->record = find_bare(asked->name, model);
+        record = find_bare(asked->name, model);
         /* None holds the rows: the first one, which the formula refuses with the reason. */
-        for (int id = 0; out->record == RECORD_COUNT && id < RECORD_COUNT; id++)
-            if (strncmp(record_get((enum record_id)id)->name, asked->name, strlen(asked->name)) ==
+        for (int id = FORMAT_COUNT + 1; record == FORMAT_COUNT && id < FORMAT_END; id++)
+            if (strncmp(format_get((enum format_id)id)->name, asked->name, strlen(asked->name)) ==
                 0)
-                out->record = (enum record_id)id;
+                record = (enum format_id)id;
     } else {
         return;
     }
-    (void)snprintf(out->name, sizeof out->name, "%s",
-                   out->record != RECORD_COUNT ? record_get(out->record)->name
-                                               : format_get(out->k_format)->name);
+    if (record != FORMAT_COUNT)
+        out->k_format = out->v_format = record;
+    (void)snprintf(out->name, sizeof out->name, "%s", format_get(out->k_format)->name);
 }

@@ -87,10 +87,10 @@ void options_print_help(enum options_command command, FILE *stream) {
     (void)fprintf(stream, "\nkv formats:");
     for (int id = 0; id < FORMAT_COUNT; id++)
         (void)fprintf(stream, " %s", format_get((enum format_id)id)->name);
-    (void)fprintf(stream, "\nrecords (predict; without the size: the one that fits the model):");
-    for (int id = 0; id < RECORD_COUNT; id++)
-        if (record_get((enum record_id)id)->key_dim == 0)
-            (void)fprintf(stream, " %s", record_get((enum record_id)id)->name);
+    (void)fprintf(stream, "\nrecords (without the size: the one that fits the model):");
+    for (int id = FORMAT_COUNT + 1; id < FORMAT_END; id++)
+        if (format_get((enum format_id)id)->key_dim == 0)
+            (void)fprintf(stream, " %s", format_get((enum format_id)id)->name);
     (void)fprintf(stream, "\nlists are comma separated; first-last doubles, first-lastx4 "
                           "multiplies, first-last+step adds\n");
 }

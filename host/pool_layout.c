@@ -228,10 +228,6 @@ enum status pool_layout_make(const struct pool_request *request, struct pool_lay
     if (request->seqs == 0 || request->page_tokens == 0)
         return status_set(text, STATUS_BAD_INPUT,
                           "a pool needs sequences and page_tokens above zero");
-    if (request->storage.record != RECORD_COUNT)
-        return status_set(text, STATUS_REFUSED,
-                          "%s: records have no pool in this version, only a formula",
-                          record_get(request->storage.record)->name);
     uint64_t offset = 0;
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < out->group_count && status == STATUS_OK; g++)

@@ -32,17 +32,13 @@ static double baseline_rate(const struct predict_question *question) {
 }
 
 static void set_question(const struct predict_question *question,
-                         const struct formula_storage *storage,
-                         const struct options_format *resolved, struct writer_value *values) {
+                         const struct formula_storage *storage, struct writer_value *values) {
     for (size_t i = 0; i < PREDICT_FIELD_COUNT; i++)
         values[i] = (struct writer_value){.kind = WRITER_NULL};
-    const bool record = resolved->record != RECORD_COUNT;
     const struct model *model = &question->which.model;
     values[PREDICT_MODEL] = predict_text(model->name);
-    values[PREDICT_K_FORMAT] =
-        predict_text(record ? resolved->name : format_get(storage->k_format)->name);
-    values[PREDICT_V_FORMAT] =
-        predict_text(record ? resolved->name : format_get(storage->v_format)->name);
+    values[PREDICT_K_FORMAT] = predict_text(format_get(storage->k_format)->name);
+    values[PREDICT_V_FORMAT] = predict_text(format_get(storage->v_format)->name);
     if (has_index(model))
         values[PREDICT_INDEX_FORMAT] = predict_text(formula_index_name(storage->index));
     if (question->tokens > 0)
@@ -98,7 +94,7 @@ static void set_notes(const struct predict_question *question, struct predict_an
                        question->auto_reason);
         predict_row_note(out, note);
     }
-    if (question->format->is_bare && out->format.record != RECORD_COUNT) {
+    if (question->format->is_bare && format_is_record(out->format.k_format)) {
         (void)snprintf(note, sizeof note, "%s is %s here", question->format->name,
                        out->format.name);
         predict_row_note(out, note);
@@ -160,7 +156,7 @@ void predict_row(const struct predict_question *question, struct predict_answer 
     *out = (struct predict_answer){.fits = true};
     const struct formula_storage storage =
         run_case_storage(&question->which, question->format, &out->format);
-    set_question(question, &storage, &out->format, out->values);
+    set_question(question, &storage, out->values);
     out->status = compute(question, &storage, out);
     if (out->status == STATUS_OK)
         set_notes(question, out);

@@ -105,11 +105,8 @@ static void set_case(const struct result *result, struct writer_value *values) {
     struct options_format resolved;
     const struct formula_storage storage = run_case_storage(one, result->format, &resolved);
     /* Names from the tables, not from `resolved`: values outlive this function. */
-    const char *record = resolved.record != RECORD_COUNT ? record_get(resolved.record)->name : NULL;
-    values[RESULT_K_FORMAT] =
-        text_value(record != NULL ? record : format_get(storage.k_format)->name);
-    values[RESULT_V_FORMAT] =
-        text_value(record != NULL ? record : format_get(storage.v_format)->name);
+    values[RESULT_K_FORMAT] = text_value(format_get(storage.k_format)->name);
+    values[RESULT_V_FORMAT] = text_value(format_get(storage.v_format)->name);
     for (uint32_t g = 0; g < one->model.group_count; g++)
         if (one->model.groups[g].kind == MODEL_INDEX)
             values[RESULT_INDEX_FORMAT] = text_value(formula_index_name(storage.index));

@@ -267,10 +267,8 @@ struct formula_storage run_case_storage(const struct run_case *one,
     return (struct formula_storage){
         .k_format = resolved->k_format,
         .v_format = resolved->v_format,
-        .record = resolved->record,
-        .index = one->options->index_given
-                     ? one->options->index
-                     : formula_index_default(resolved->k_format, resolved->record),
+        .index = one->options->index_given ? one->options->index
+                                           : formula_index_default(resolved->k_format),
         .state_value_bytes = one->options->state_value_bytes,
         .window_as_full = one->options->window_as_full,
     };
@@ -293,10 +291,5 @@ enum status run_case_request(const struct run_case *one, const struct options_fo
         .seed = one->options->seed,
         .data = one->options->data,
     };
-    if (resolved.record != RECORD_COUNT)
-        return status_set(text, STATUS_REFUSED,
-                          "%s is predicted but not allocated by this version; formats of "
-                          "--kv-format all are",
-                          resolved.name);
     return STATUS_OK;
 }

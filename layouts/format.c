@@ -1,4 +1,4 @@
-/* The format and record tables, and the row codecs: loops over the groups of a row around the
+/* The table of formats and records, and the row codecs: loops over the groups of a row around the
  * group codecs of format_<id>.h, one loop per format so that each is inlined and vectorised.
  * Everything here expands from formats.def and records.def. */
 #include "format.h"
@@ -9,16 +9,22 @@
 #include "format_bf16.h"
 #include "format_f16.h"
 #include "format_fp4_mx_block16.h"
+#include "format_fp8_ds_mla_528.h"
+#include "format_fp8_ds_mla_584.h"
+#include "format_fp8_ds_mla_656.h"
 #include "format_fp8_e4m3.h"
 #include "format_fp8_e5m2.h"
+#include "format_index_fp8_132.h"
 #include "format_mxfp4.h"
 #include "format_nvfp4.h"
+#include "format_nvfp4_ds_mla_288.h"
+#include "format_nvfp4_ds_mla_352.h"
 #include "format_q4_0.h"
 #include "format_q4_0_ggml.h"
 #include "format_q8_0.h"
 #include "format_q8_0_ggml.h"
 
-static const struct format_info format_table[FORMAT_COUNT] = {
+static const struct format_info format_table[FORMAT_END] = {
 #define FORMAT(ID, id, values, payload, scale, nan, tensor, bits, tolerance)                       \
     [FORMAT_##ID] = {.name = #id,                                                                  \
                      .group_values = (values),                                                     \
@@ -30,25 +36,23 @@ static const struct format_info format_table[FORMAT_COUNT] = {
                      .kernel_tolerance = (tolerance)},
 #include "formats.def"
 #undef FORMAT
-};
-
-static const struct record_info record_table[RECORD_COUNT] = {
-#define RECORD(ID, id, total, latent, rope, key)                                                   \
-    [RECORD_##ID] = {.name = #id,                                                                  \
-                     .bytes = (total),                                                             \
+#define RECORD(ID, id, latent, rope, key, tile, payload, scale, align, bits, tolerance)            \
+    [FORMAT_##ID] = {.name = #id,                                                                  \
+                     .group_values = FORMAT_##ID##_VALUES,                                         \
+                     .group_payload_bytes = (payload),                                             \
+                     .group_scale_bytes = (scale),                                                 \
+                     .value_bits = (bits),                                                         \
+                     .kernel_tolerance = (tolerance),                                              \
                      .latent_dim = (latent),                                                       \
                      .rope_dim = (rope),                                                           \
-                     .key_dim = (key)},
+                     .key_dim = (key),                                                             \
+                     .page_alignment_bytes = (align)},
 #include "records.def"
 #undef RECORD
 };
 
 const struct format_info *format_get(enum format_id id) {
     return &format_table[id];
-}
-
-const struct record_info *record_get(enum record_id id) {
-    return &record_table[id];
 }
 
 /* ASCII only and free of the locale: names are. */
@@ -87,10 +91,10 @@ bool format_find(const char *name, enum format_id *out) {
     return false;
 }
 
-bool record_find(const char *name, enum record_id *out) {
-    for (uint32_t i = 0; i < RECORD_COUNT; i++) {
-        if (same_name(name, record_table[i].name)) {
-            *out = (enum record_id)i;
+bool format_find_record(const char *name, enum format_id *out) {
+    for (uint32_t i = FORMAT_COUNT + 1; i < FORMAT_END; i++) {
+        if (same_name(name, format_table[i].name)) {
+            *out = (enum format_id)i;
             return true;
         }
     }
@@ -98,7 +102,8 @@ bool record_find(const char *name, enum record_id *out) {
 }
 
 bool format_fits(enum format_id id, uint32_t values) {
-    return values != 0 && values % format_table[id].group_values == 0;
+    const uint32_t group = format_table[id].group_values;
+    return format_is_record(id) ? values == group : values != 0 && values % group == 0;
 }
 
 uint32_t format_payload_bytes(enum format_id id, uint32_t values) {
@@ -163,6 +168,40 @@ float format_tensor_scale(enum format_id id, float amax, bool fp8_amax) {
 #include "formats.def"
 #undef FORMAT
 
+/* The same of each record: one group is a row of tiles. A tile's factor is one for all of it. */
+#define RECORD(ID, id, latent, rope, key, tile, payload, scale, align, bits, tolerance)            \
+    static_assert(FORMAT_##ID##_CODED % (tile) == 0, #id ": rope begins a tile");                  \
+    static void encode_##id(const float *restrict row, uint32_t groups, float tensor_scale,        \
+                            uint8_t *restrict codes, uint8_t *restrict scales) {                   \
+        (void)tensor_scale;                                                                        \
+        for (uint32_t t = 0; groups > 0 && t < FORMAT_##ID##_TILES; t++)                           \
+            format_##id##_encode(row, t, codes, scales);                                           \
+    }                                                                                              \
+    static void decode_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,         \
+                            uint32_t groups, float tensor_scale, float *restrict row) {            \
+        const uint32_t values = groups > 0 ? FORMAT_##ID##_VALUES : 0;                             \
+        for (uint32_t first = 0; first < values; first += (tile)) {                                \
+            const float factor = format_##id##_factor(codes, scales, first);                       \
+            for (uint32_t i = first; i < first + (tile) && i < values; i++)                        \
+                row[i] = (format_##id##_unit(codes, i) * factor) * tensor_scale;                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void decode_double_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,  \
+                                   uint32_t groups, float tensor_scale, double *restrict row) {    \
+        const uint32_t values = groups > 0 ? FORMAT_##ID##_VALUES : 0;                             \
+        for (uint32_t first = 0; first < values; first += (tile)) {                                \
+            const double factor = (double)format_##id##_factor(codes, scales, first);              \
+            for (uint32_t i = first; i < first + (tile) && i < values; i++)                        \
+                row[i] = ((double)format_##id##_unit(codes, i) * factor) * (double)tensor_scale;   \
+        }                                                                                          \
+    }                                                                                              \
+    static void poison_##id(uint8_t *restrict codes, uint8_t *restrict scales, uint32_t groups) {  \
+        if (groups > 0)                                                                            \
+            format_##id##_poison(codes, scales);                                                   \
+    }
+#include "records.def"
+#undef RECORD
+
 static void encode_finite(enum format_id id, const float *row, uint32_t groups, float tensor_scale,
                           uint8_t *payload, uint8_t *scales) {
     switch (id) {
@@ -172,17 +211,29 @@ static void encode_finite(enum format_id id, const float *row, uint32_t groups, 
         break;
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, id, ...)                                                                        \
+    case FORMAT_##ID:                                                                              \
+        encode_##id(row, groups, tensor_scale, payload, scales);                                   \
+        break;
+#include "records.def"
+#undef RECORD
     case FORMAT_COUNT:
+    case FORMAT_END:
         break;
     }
 }
 
-/* Values a row is encoded in at a time: a multiple of every format's group. */
-enum { CHUNK_VALUES = 128 };
+/* Values a row is encoded in at a time: a multiple of every format's group; a record is one chunk.
+ */
+enum { CHUNK_VALUES = 128, MOST_RECORD_VALUES = 576 };
 #define FORMAT(ID, id, values, ...)                                                                \
     static_assert(CHUNK_VALUES % (values) == 0, "chunks hold whole groups of " #id);
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, ...)                                                                            \
+    static_assert((int)FORMAT_##ID##_VALUES <= (int)MOST_RECORD_VALUES, "room for a row of " #ID);
+#include "records.def"
+#undef RECORD
 
 static bool all_finite(const float *values, uint32_t count) {
     int32_t largest = 0;
@@ -213,9 +264,10 @@ void format_encode_row(enum format_id id, const float *row, uint32_t values, flo
                        uint8_t *payload, uint8_t *scales, struct format_replaced *replaced) {
     const struct format_info *info = &format_table[id];
     struct format_replaced counts = {0};
-    float clean[CHUNK_VALUES];
-    for (uint32_t first = 0; first < values; first += CHUNK_VALUES) {
-        const uint32_t count = values - first < CHUNK_VALUES ? values - first : CHUNK_VALUES;
+    float clean[MOST_RECORD_VALUES];
+    const uint32_t most = format_is_record(id) ? info->group_values : CHUNK_VALUES;
+    for (uint32_t first = 0; first < values; first += most) {
+        const uint32_t count = values - first < most ? values - first : most;
         const uint32_t group = first / info->group_values;
         const float *chunk = row + first;
         if (!all_finite(chunk, count)) {
@@ -242,7 +294,14 @@ void format_decode_row(enum format_id id, const uint8_t *payload, const uint8_t 
         break;
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, id, ...)                                                                        \
+    case FORMAT_##ID:                                                                              \
+        decode_##id(payload, scales, groups, tensor_scale, row);                                   \
+        break;
+#include "records.def"
+#undef RECORD
     case FORMAT_COUNT:
+    case FORMAT_END:
         break;
     }
 }
@@ -257,7 +316,14 @@ void format_decode_row_double(enum format_id id, const uint8_t *payload, const u
         break;
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, id, ...)                                                                        \
+    case FORMAT_##ID:                                                                              \
+        decode_double_##id(payload, scales, groups, tensor_scale, row);                            \
+        break;
+#include "records.def"
+#undef RECORD
     case FORMAT_COUNT:
+    case FORMAT_END:
         break;
     }
 }
@@ -271,7 +337,14 @@ void format_poison_row(enum format_id id, uint8_t *payload, uint8_t *scales, uin
         break;
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, id, ...)                                                                        \
+    case FORMAT_##ID:                                                                              \
+        poison_##id(payload, scales, groups);                                                      \
+        break;
+#include "records.def"
+#undef RECORD
     case FORMAT_COUNT:
+    case FORMAT_END:
         break;
     }
 }

@@ -5,7 +5,10 @@
  * so are its scales ("scales"), one per `group_values` values. decoded value =
  *     unit * group scale * tensor scale
  * where unit is what the code itself says (exact in fp32), the group scale is 1 for formats
- * without scales, and the tensor scale is one fp32 per layer and per K or V. */
+ * without scales, and the tensor scale is one fp32 per layer and per K or V.
+ *
+ * A record (records.def) is a format whose row has exactly one width: the row is its only group,
+ * and the scales within it, wherever they lie, stand for the group scale value by value. */
 #ifndef FORMAT_H
 #define FORMAT_H
 
@@ -22,14 +25,11 @@ enum format_id {
 #define FORMAT(ID, id, values, payload, scale, nan, tensor, bits, tolerance) FORMAT_##ID,
 #include "formats.def"
 #undef FORMAT
-    FORMAT_COUNT
-};
-
-enum record_id {
-#define RECORD(ID, id, bytes, latent, rope, key) RECORD_##ID,
+    FORMAT_COUNT, /* of element formats; no format itself: it also means none */
+#define RECORD(ID, id, latent, rope, key, tile, payload, scale, align, bits, tolerance) FORMAT_##ID,
 #include "records.def"
 #undef RECORD
-    RECORD_COUNT, /* also means: no record */
+    FORMAT_END /* records are those between FORMAT_COUNT and this */
 };
 
 struct format_info {
@@ -41,26 +41,28 @@ struct format_info {
     bool has_tensor_scale;
     uint32_t value_bits;     /* 16, 8 or 4 */
     double kernel_tolerance; /* largest relative L2 error a kernel may show; see formats.def */
-};
-
-struct record_info {
-    const char *name;
-    uint32_t bytes;
+    /* Records only, else 0. group_values is the whole row: latent_dim + rope_dim, or key_dim. */
     uint32_t latent_dim;
     uint32_t rope_dim;
     uint32_t key_dim;
+    uint32_t page_alignment_bytes; /* page strides are rounded up to it */
 };
 
-/* The row of formats.def; `id` must be below FORMAT_COUNT. */
+/* The row of formats.def or records.def; `id` must be one of them. */
 const struct format_info *format_get(enum format_id id);
-const struct record_info *record_get(enum record_id id);
 
-/* Looks a name up, case ignored, aliases included (bfloat16, float16, fp16, fp8).
- * False when there is none. */
+static inline bool format_is_record(enum format_id id) {
+    return id > FORMAT_COUNT && id < FORMAT_END;
+}
+
+/* Looks the name of an element format up, case ignored, aliases included (bfloat16, float16, fp16,
+ * fp8). False when there is none. */
 bool format_find(const char *name, enum format_id *out);
-bool record_find(const char *name, enum record_id *out);
+/* The same for records, which have no aliases. */
+bool format_find_record(const char *name, enum format_id *out);
 
-/* True when a row of `values` values can be stored: a multiple of group_values, not 0. */
+/* True when a row of `values` values can be stored: a multiple of group_values, not 0; of a record
+ * the very number. */
 bool format_fits(enum format_id id, uint32_t values);
 
 /* Bytes of a row of `values` values, which must fit. */

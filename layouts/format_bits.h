@@ -33,6 +33,19 @@ enum format_group_sizes {
     FORMAT_GROUP_SIZES_END
 };
 
+/* Of one record, which is a whole row: its values, those that have a scale (rope is behind them),
+ * how many share it, and how many tiles that makes, the last of which may be shorter. */
+enum format_record_sizes {
+#define RECORD(ID, id, latent, rope, key, tile, payload, scale, align, bits, tolerance)            \
+    FORMAT_##ID##_VALUES = (latent) + (rope) + (key), FORMAT_##ID##_CODED = (latent) + (key),      \
+    FORMAT_##ID##_ROPE = (rope), FORMAT_##ID##_TILE = (tile),                                      \
+    FORMAT_##ID##_TILES = ((latent) + (rope) + (key) + (tile)-1) / (tile),                         \
+    FORMAT_##ID##_PAYLOAD_BYTES = (payload), FORMAT_##ID##_SCALE_BYTES = (scale),
+#include "records.def"
+#undef RECORD
+    FORMAT_RECORD_SIZES_END
+};
+
 /* The magnitude that replaces an infinity in the input: the largest finite f16. */
 #define FORMAT_INFINITY_STORED 65504.0f
 
@@ -59,6 +72,16 @@ FORMAT_HD static inline uint16_t format_bits_load16(const uint8_t *from) {
 }
 
 FORMAT_HD static inline void format_bits_store16(uint8_t *to, uint16_t value) {
+    memcpy(to, &value, sizeof value);
+}
+
+FORMAT_HD static inline uint32_t format_bits_load32(const uint8_t *from) {
+    uint32_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+FORMAT_HD static inline void format_bits_store32(uint8_t *to, uint32_t value) {
     memcpy(to, &value, sizeof value);
 }
 

@@ -30,23 +30,13 @@ bool formula_index_find(const char *name, enum formula_index_format *out) {
     return false;
 }
 
-enum formula_index_format formula_index_default(enum format_id k_format, enum record_id record) {
-    switch (record) {
-    case RECORD_FP8_DS_MLA_656:
-    case RECORD_FP8_DS_MLA_584:
-    case RECORD_FP8_DS_MLA_528:
-        return FORMULA_INDEX_FP8_132;
-    case RECORD_NVFP4_DS_MLA_352:
-    case RECORD_NVFP4_DS_MLA_288:
-        return FORMULA_INDEX_MXFP4;
-    case RECORD_INDEX_FP8_132:
-    case RECORD_COUNT:
-        break;
-    }
+enum formula_index_format formula_index_default(enum format_id k_format) {
     const uint32_t bits = format_get(k_format)->value_bits;
-    return bits == 16  ? FORMULA_INDEX_BF16
-           : bits == 8 ? FORMULA_INDEX_FP8_E4M3
-                       : FORMULA_INDEX_MXFP4;
+    if (bits == 16)
+        return FORMULA_INDEX_BF16;
+    if (bits == 8)
+        return format_is_record(k_format) ? FORMULA_INDEX_FP8_132 : FORMULA_INDEX_FP8_E4M3;
+    return FORMULA_INDEX_MXFP4;
 }
 
 bool formula_index_storage(enum formula_index_format index, enum format_id *out) {
@@ -57,10 +47,12 @@ bool formula_index_storage(enum formula_index_format index, enum format_id *out)
     case FORMULA_INDEX_FP8_E4M3:
         *out = FORMAT_FP8_E4M3;
         return true;
+    case FORMULA_INDEX_FP8_132:
+        *out = FORMAT_INDEX_FP8_132;
+        return true;
     case FORMULA_INDEX_MXFP4:
         *out = FORMAT_MXFP4;
         return true;
-    case FORMULA_INDEX_FP8_132:
     case FORMULA_INDEX_NONE:
     case FORMULA_INDEX_COUNT:
         break;
@@ -107,6 +99,9 @@ static enum status check_dim(const struct model *model, enum format_id format, c
     const struct format_info *info = format_get(format);
     if (format_fits(format, dim))
         return STATUS_OK;
+    if (format_is_record(format))
+        return status_set(text, STATUS_REFUSED, "%s: %s is a row of %u values, not %s of %u",
+                          model->name, info->name, info->group_values, what, dim);
     const uint32_t below = dim / info->group_values * info->group_values;
     return status_set(text, STATUS_REFUSED,
                       "%s: %s cannot hold %s of %u values: its scale covers %u values, so the dim "
@@ -121,8 +116,8 @@ static enum status entry_bytes(const struct model *model, const struct formula_s
                                uint32_t latent_dim, uint32_t rope_dim, bool pooled,
                                const char *what, uint64_t *out, struct status_text *text) {
     const uint32_t dim = latent_dim + rope_dim;
-    if (storage->record != RECORD_COUNT) {
-        const struct record_info *record = record_get(storage->record);
+    if (format_is_record(storage->k_format)) {
+        const struct format_info *record = format_get(storage->k_format);
         const bool fits =
             record->key_dim == 0 &&
             (pooled ? dim == record->latent_dim + record->rope_dim
@@ -132,7 +127,7 @@ static enum status entry_bytes(const struct model *model, const struct formula_s
                               "%s: %s holds %u + %u values and cannot hold %s of %u + %u",
                               model->name, record->name, record->latent_dim, record->rope_dim, what,
                               latent_dim, rope_dim);
-        *out = record->bytes;
+        *out = format_row_bytes(storage->k_format, record->group_values);
         return STATUS_OK;
     }
     if (storage->k_format != storage->v_format)
@@ -158,10 +153,10 @@ static enum status kv_token_bytes(const struct model *model, const struct model_
             return status;
         return checked_multiply(row, group->kv_heads, out) ? STATUS_OK : too_large(model, text);
     }
-    if (storage->record != RECORD_COUNT)
+    if (format_is_record(storage->k_format))
         return status_set(text, STATUS_REFUSED,
                           "%s: %s holds a latent and cannot hold a %s group's K and V", model->name,
-                          record_get(storage->record)->name, model_kind_name(group->kind));
+                          format_get(storage->k_format)->name, model_kind_name(group->kind));
     enum status status = check_dim(model, storage->k_format, "K rows", group->k_dim, text);
     if (status == STATUS_OK)
         status = check_dim(model, storage->v_format, "V rows", group->v_dim, text);
@@ -175,29 +170,14 @@ static enum status kv_token_bytes(const struct model *model, const struct model_
 static enum status index_key_bytes(const struct model *model, const struct model_group *group,
                                    enum formula_index_format index, uint64_t *out,
                                    struct status_text *text) {
-    switch (index) {
-    case FORMULA_INDEX_BF16:
-        *out = 2 * (uint64_t)group->key_dim;
-        return STATUS_OK;
-    case FORMULA_INDEX_FP8_E4M3:
-        *out = group->key_dim;
-        return STATUS_OK;
-    case FORMULA_INDEX_FP8_132:
-        *out = (uint64_t)group->key_dim + 4;
-        return STATUS_OK;
-    case FORMULA_INDEX_MXFP4: {
-        const enum status status =
-            check_dim(model, FORMAT_MXFP4, "index keys", group->key_dim, text);
-        if (status == STATUS_OK)
-            *out = format_row_bytes(FORMAT_MXFP4, group->key_dim);
-        return status;
-    }
-    case FORMULA_INDEX_NONE:
-    case FORMULA_INDEX_COUNT:
-        break;
-    }
+    enum format_id format;
     *out = 0;
-    return STATUS_OK;
+    if (!formula_index_storage(index, &format))
+        return STATUS_OK;
+    const enum status status = check_dim(model, format, "index keys", group->key_dim, text);
+    if (status == STATUS_OK)
+        *out = format_row_bytes(format, group->key_dim);
+    return status;
 }
 
 /* The growing part: `entry` bytes per layer and per tokens_per_entry tokens. */
@@ -306,43 +286,32 @@ static enum status paged_group(const struct model *model, const struct model_gro
                                const struct formula_group *formula, uint64_t tokens,
                                uint32_t page_tokens, struct formula_paged *out,
                                struct status_text *text) {
-    uint64_t payload = 0, stride = 0, first = 0, end = tokens, bytes, whole, pages;
+    enum format_id k_format = storage->k_format, v_format = storage->v_format;
     const uint64_t counted = formula->kv_bytes + formula->index_bytes + formula->window_bytes;
     if (group->kind == MODEL_STATE)
         return checked_add(out->seq_bytes, formula->state_bytes + formula->conv_bytes,
                            &out->seq_bytes)
                    ? STATUS_OK
                    : too_large(model, text);
-    const bool planar = storage->record == RECORD_COUNT && group->kind != MODEL_COMPRESSED &&
-                        group->kind != MODEL_INDEX;
-    if (planar) {
-        struct page_shape shape;
-        struct page_layout page;
-        enum status status = model_page_shape(group, storage->k_format, storage->v_format,
-                                              page_tokens, &shape, text);
-        if (status == STATUS_OK)
-            status = page_plan(&shape, &page, text);
-        if (status != STATUS_OK)
-            return status;
-        payload = page.payload_bytes;
-        stride = page.stride_bytes;
-    } else {
-        /* Rows of one kind: the formula's bytes per row, a page's worth of them. */
-        struct formula_group one;
-        const uint32_t per = group->tokens_per_entry > 0 ? group->tokens_per_entry : 1;
-        const enum status status = compute_group(model, group, storage, per, &one, text);
-        if (status != STATUS_OK)
-            return status;
-        const uint64_t row = (one.kv_bytes + one.index_bytes + one.window_bytes) / group->layers;
-        if (!checked_multiply(row, page_tokens, &payload) ||
-            !checked_round_up(payload, PAGE_ALIGNMENT_BYTES, &stride))
-            return too_large(model, text);
-        end = tokens / per;
+    if (group->kind == MODEL_INDEX) {
+        if (!formula_index_storage(storage->index, &k_format))
+            return STATUS_OK;
+        v_format = k_format;
     }
+    struct page_shape shape;
+    struct page_layout page;
+    enum status status = model_page_shape(group, k_format, v_format, page_tokens, &shape, text);
+    if (status == STATUS_OK)
+        status = page_plan(&shape, &page, text);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t first = 0, bytes, whole, pages;
+    const uint64_t end = tokens / (group->tokens_per_entry > 0 ? group->tokens_per_entry : 1);
     if (group->kind == MODEL_WINDOW && !storage->window_as_full && tokens > group->window_tokens)
         first = tokens - group->window_tokens;
     if (!checked_multiply(pages_touched(first, end, page_tokens), group->layers, &pages) ||
-        !checked_multiply(pages, stride, &bytes) || !checked_multiply(pages, payload, &whole) ||
+        !checked_multiply(pages, page.stride_bytes, &bytes) ||
+        !checked_multiply(pages, page.payload_bytes, &whole) ||
         !checked_add(out->seq_bytes, bytes, &out->seq_bytes))
         return too_large(model, text);
     out->tail_bytes += whole - counted;

@@ -34,9 +34,8 @@ bool formula_index_find(const char *name, enum formula_index_format *out);
 
 /* A storage choice for a whole model. */
 struct formula_storage {
-    enum format_id k_format;
+    enum format_id k_format; /* a record: v_format is the same, and latents and entries are it */
     enum format_id v_format;
-    enum record_id record; /* RECORD_COUNT: none; otherwise latents and entries are records */
     enum formula_index_format index;
     uint32_t state_value_bytes; /* recurrent state: 4 (f32) or 2 (bf16) */
     bool window_as_full;        /* keep every token of a window group */
@@ -44,7 +43,7 @@ struct formula_storage {
 
 /* bf16 beside 16-bit formats, fp8_e4m3 beside 8-bit, mxfp4 beside 4-bit (K's width decides),
  * index_fp8_132 beside fp8_ds_mla records, mxfp4 beside nvfp4_ds_mla records. */
-enum formula_index_format formula_index_default(enum format_id k_format, enum record_id record);
+enum formula_index_format formula_index_default(enum format_id k_format);
 
 /* The storage format of such keys. False where none are kept. */
 bool formula_index_storage(enum formula_index_format index, enum format_id *out);

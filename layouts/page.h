@@ -2,8 +2,9 @@
  * A page holds page_tokens tokens of one group in one layer:
  *     [K values][V values][K scales][V scales], each [KV head][token][row bytes]
  * Value planes start on 16 bytes, scale planes are packed behind them, and the page stride is
- * rounded up to 16. A latent page has K rows only (latent then rope); its V is the first
- * v_dim values of K. Which page holds which token is the page table's business (host/pool). */
+ * rounded up to 16, or to what a record asks for. A latent page has K rows only (latent then rope);
+ * its V is the first v_dim values of K. A record's page is vLLM's: all payloads, then all scales.
+ * Which page holds which token is the page table's business (host/pool). */
 #ifndef PAGE_H
 #define PAGE_H
 

@@ -183,7 +183,7 @@ static void add_state(const struct engine_question *question, const struct conte
 static enum status check(const struct engine_question *question, const struct engine_layout *layout,
                          struct status_text *text) {
     const struct formula_storage *storage = &question->storage;
-    if (storage->record != RECORD_COUNT || !stores(storage->k_format) || !stores(storage->v_format))
+    if (!stores(storage->k_format) || !stores(storage->v_format))
         return engine_refuse_format(&engine_llama_cpp, question, "bf16, f16, q8_0 and q4_0", text);
     uint64_t window_tokens = 0;
     bool latent = false;

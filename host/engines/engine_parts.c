@@ -71,15 +71,14 @@ uint64_t engine_number(const struct engine_setting *setting, uint64_t fallback) 
 }
 
 const char *engine_format_name(const struct formula_storage *storage) {
-    return storage->record != RECORD_COUNT ? record_get(storage->record)->name
-                                           : format_get(storage->k_format)->name;
+    return format_get(storage->k_format)->name;
 }
 
 enum status engine_refuse_format(const struct engine *engine,
                                  const struct engine_question *question, const char *allowed,
                                  struct status_text *text) {
     const struct formula_storage *storage = &question->storage;
-    const bool pair = storage->record == RECORD_COUNT && storage->k_format != storage->v_format;
+    const bool pair = storage->k_format != storage->v_format;
     return status_set(text, STATUS_REFUSED, "%s has no %s%s%s cache; it takes %s", engine->version,
                       engine_format_name(storage), pair ? "/" : "",
                       pair ? format_get(storage->v_format)->name : "", allowed);

@@ -66,23 +66,22 @@ static uint64_t stored_bytes(const struct engine_question *question, const struc
                              const struct engine_group *group) {
     if (group->of->kind == MODEL_INDEX)
         return key_bytes(group->of->key_dim);
-    const bool fp8 =
-        question->storage.record == RECORD_COUNT && question->storage.k_format == FORMAT_FP8_E4M3;
+    const bool fp8 = question->storage.k_format == FORMAT_FP8_E4M3;
     if (group->of->kind == MODEL_LATENT && pools->sparse && fp8)
         return sparse_fp8_bytes(group->of);
     return group->token_bytes;
 }
 
 static bool is_4_bit(const struct formula_storage *storage) {
-    return storage->record == RECORD_COUNT && format_get(storage->k_format)->value_bits == 4;
+    return !format_is_record(storage->k_format) && format_get(storage->k_format)->value_bits == 4;
 }
 
 static enum status check(const struct engine_question *question, const struct engine_layout *layout,
                          const struct pools *pools, struct status_text *text) {
     const struct formula_storage *storage = &question->storage;
     const bool alike = storage->k_format == storage->v_format;
-    bool ok = storage->record == RECORD_FP8_DS_MLA_656 && pools->sparse;
-    if (storage->record == RECORD_COUNT && alike)
+    bool ok = storage->k_format == FORMAT_FP8_DS_MLA_656 && pools->sparse;
+    if (!ok && alike)
         ok = storage->k_format == FORMAT_BF16 || storage->k_format == FORMAT_F16 ||
              storage->k_format == FORMAT_FP8_E4M3 || storage->k_format == FORMAT_FP8_E5M2 ||
              storage->k_format == FORMAT_NVFP4 || storage->k_format == FORMAT_FP4_MX_BLOCK16;
@@ -109,8 +108,7 @@ static uint64_t workspace_of(const struct engine_question *question,
                              const struct engine_group *group) {
     /* auto: read as it is on SM100, decoded to fp8 anywhere else. */
     const bool decoded = question->settings[PREFILL_DEQUANT_DTYPE].number != 1;
-    if (question->storage.record != RECORD_COUNT || question->storage.k_format != FORMAT_NVFP4 ||
-        group->of->kind != MODEL_FULL || !decoded)
+    if (question->storage.k_format != FORMAT_NVFP4 || group->of->kind != MODEL_FULL || !decoded)
         return 0;
     return 2 * (uint64_t)group->of->kv_heads * group->of->k_dim;
 }
@@ -249,8 +247,9 @@ static double gib(uint64_t bytes) {
  * modelled here: only their tokens. */
 static void say_pools(const struct engine_question *question, const struct pools *pools,
                       uint64_t slots, uint64_t states, struct engine_answer *out) {
-    const char *dtype = dtype_name(
-        question->storage.record != RECORD_COUNT ? FORMAT_FP8_E4M3 : question->storage.k_format);
+    const char *dtype =
+        dtype_name(format_is_record(question->storage.k_format) ? FORMAT_FP8_E4M3
+                                                                : question->storage.k_format);
     bool fits = true;
     if (pools->state_bytes > 0)
         engine_say(out, "Mamba Cache is allocated. max_mamba_cache_size: %llu",

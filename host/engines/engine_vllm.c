@@ -50,10 +50,8 @@ static enum status check(const struct engine_question *question, const struct en
                           "vLLM: --engine-opt block-size=%llu: its attention kernels need a "
                           "multiple of 16",
                           (unsigned long long)block->number);
-    if (storage->record == RECORD_FP8_DS_MLA_656)
-        return STATUS_OK;
     const bool pair = storage->k_format != storage->v_format;
-    switch (storage->record == RECORD_COUNT && !pair ? storage->k_format : FORMAT_COUNT) {
+    switch (!pair ? storage->k_format : FORMAT_COUNT) {
     case FORMAT_NVFP4:
         if (latent)
             return status_set(text, STATUS_REFUSED,
@@ -71,6 +69,7 @@ static enum status check(const struct engine_question *question, const struct en
     case FORMAT_BF16:
     case FORMAT_F16:
     case FORMAT_FP8_E4M3:
+    case FORMAT_FP8_DS_MLA_656:
         return STATUS_OK;
     default:
         return engine_refuse_format(&engine_vllm, question,
@@ -181,7 +180,6 @@ static void note_plan(const struct engine_question *question, const struct vllm_
         engine_note(out, "block-size of FlashMLA taken; other MLA backends have 32 or 128");
     for (uint32_t s = 0; s < plan->count; s++)
         if (plan->specs[s].group->of->kind == MODEL_INDEX &&
-            question->storage.record == RECORD_COUNT &&
             question->storage.k_format == FORMAT_FP8_E4M3)
             engine_note(out, "FlashInfer's sparse MLA; FlashMLA's fp8 is fp8_ds_mla_656");
     for (uint32_t s = 0; s < plan->count; s++)

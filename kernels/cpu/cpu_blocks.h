@@ -217,7 +217,7 @@ CPU_LOOPS(CPU_FP32, fp32)
 #undef CPU_LOOPS
 
 /* By format; no functions where a format has no loader. */
-static const struct cpu_codec cpu_codecs[FORMAT_COUNT + 1] = {
+static const struct cpu_codec cpu_codecs[FORMAT_END] = {
 #define CPU_FORMAT(ID, id) [FORMAT_##ID] = {score_##id, gather_##id, widen_##id, decode_##id},
 #include "cpu_formats.def"
 #undef CPU_FORMAT

@@ -32,8 +32,7 @@ static void check_model(const struct model *model) {
         const struct formula_storage storage = {
             .k_format = (enum format_id)format,
             .v_format = (enum format_id)format,
-            .record = RECORD_COUNT,
-            .index = formula_index_default((enum format_id)format, RECORD_COUNT),
+            .index = formula_index_default((enum format_id)format),
             .state_value_bytes = 4,
         };
         struct status_text text = {""};

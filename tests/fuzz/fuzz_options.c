@@ -28,8 +28,10 @@ static void check_options(const struct options *options) {
         if (options->page_tokens[i] == 0)
             abort();
     for (size_t i = 0; i < options->format_count; i++)
-        if (options->formats[i].k_format >= FORMAT_COUNT ||
-            options->formats[i].v_format >= FORMAT_COUNT)
+        if (options->formats[i].k_format >= FORMAT_END ||
+            options->formats[i].k_format == FORMAT_COUNT ||
+            options->formats[i].v_format >= FORMAT_END ||
+            options->formats[i].v_format == FORMAT_COUNT)
             abort();
 }
 

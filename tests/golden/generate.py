@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 
 import oracles
+import records
 import worked
 from oracles import F32, NAN_BITS, bits_of, from_bits
 
@@ -280,10 +281,34 @@ def worked_lines(fmt):
         got_payload, got_scales, _, _ = fmt.encode(row, tensor_scale)
         if fmt.name != base:
             got_payload, got_scales = got_payload[2:], got_payload[:2]
-        assert payload is None or got_payload == bytes.fromhex(payload), (label, got_payload.hex())
+        told = None if payload is None else bytes.fromhex(payload)
+        if label == "E15":  # only the first bytes are told
+            got_payload = got_payload[: len(told)]
+        assert told is None or got_payload == told, (label, got_payload.hex())
         assert got_scales == bytes.fromhex(scales), (label, got_scales.hex())
         yield encode_line(fmt, label, tensor_scale, row)
         yield decode_line(fmt, label, tensor_scale, *fmt.encode(row, tensor_scale)[:2])
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def record_lines(record):
+    """Every row is encoded, and what comes of some is decoded."""
+    for label, row in records.worked_rows(record, RNG):
+        yield encode_line(record, label, 1.0, row)
+        yield decode_line(record, label, 1.0, *record.encode(row, 1.0)[:2])
+    for payload, scales in records.code_rows(record, RNG):
+        yield decode_line(record, "codes", 1.0, payload, scales)
+    for label, row in records.encode_rows(record, RNG, around_ties):
+        yield encode_line(record, label, 1.0, row)
+        if label in ("random", "wide"):
+            yield decode_line(record, label, 1.0, *record.encode(row, 1.0)[:2])
+
+
+def write(folder, fmt, lines):
+    (folder / f"{fmt.name}.txt").write_text("\n".join(lines) + "\n")
+    print(f"{fmt.name}: {len(lines)} vectors")
 
 
 def main():
@@ -294,11 +319,12 @@ def main():
     cuda = oracles.CudaHost(options.cuda_include)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         (options.output / "scalars.txt").write_text("\n".join(scalar_lines(cuda)) + "\n")
+        parts = (worked_lines, code_lines, tie_lines, special_lines, amax_lines, random_lines)
         for fmt in oracles.formats(cuda):
-            parts = (worked_lines, code_lines, tie_lines, special_lines, amax_lines, random_lines)
             lines = [line for part in parts for line in part(fmt)]
-            (options.output / f"{fmt.name}.txt").write_text("\n".join(lines) + "\n")
-            print(f"{fmt.name}: {len(lines)} vectors")
+            write(options.output, fmt, lines)
+        for record in records.records():
+            write(options.output, record, list(record_lines(record)))
 
 
 if __name__ == "__main__":

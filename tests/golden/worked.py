@@ -103,6 +103,33 @@ ROWS = [
     ("q8_0", "E9-zero", 1.0, padded([]), "00" * 32, "00 00"),
     ("q4_0", "E9-zero", 1.0, padded([]), "88" * 16, "00 80"),
 ]
+# The four-bit index key of 68 bytes is mxfp4 with rows of 128; its first eight bytes.
+ROWS += [("mxfp4", "E15", 1.0, pattern(16, 128), "AD C3 48 1C A5 D2 39 0C", "7F 7F 7F 7F")]
 ROWS += [("mxfp4", "E6", 1.0, row_with_amax(amax), None, f"{byte:02X}") for amax, byte in E6]
 ROWS += [("fp4_mx_block16", "E6", 1.0, row_with_amax(amax)[:16], None, f"{byte:02X}")
          for amax, byte in E6]
+
+# Records: format, label, where in the row the values go, the values, then (offset, bytes) in the payload
+# and in the scales. A tile's place in the row is part of the fact.
+BUMPED = np.r_[E4_INPUT[:15], F32(-2.5)]
+TILE_656 = "FE EF 75 FB DD 7A F8 68"
+TILE_POWER = "FC ED 74 FA DC 78 F7 66"
+RECORD_ROWS = [
+    ("fp8_ds_mla_656", "E10", 0, pattern(16, 128), [(0, TILE_656), (512, "49 92 E4 3B")], []),
+    ("fp8_ds_mla_656", "E10", 384, pattern(16, 128), [(384, TILE_656), (524, "49 92 E4 3B")], []),
+    ("fp8_ds_mla_656", "E10", 512, [1.00390625, -2.7182817459106445], [(528, "80 3F 2E C0")], []),
+    ("fp8_ds_mla_584", "E11", 0, pattern(16, 64), [(0, TILE_POWER)], [(0, "78"), (7, "00")]),
+    ("fp8_ds_mla_584", "E11", 384, pattern(16, 64), [(384, TILE_POWER)], [(6, "78 00")]),
+    ("fp8_ds_mla_584", "E11", 448, [1.00390625, -2.7182817459106445], [(448, "80 3F 2E C0")], []),
+    ("fp8_ds_mla_528", "E12", 0, pattern(16, 32), [(0, TILE_POWER)], [(0, "78")]),
+    ("fp8_ds_mla_528", "E12", 480, pattern(16, 32), [(480, TILE_POWER)], [(15, "78")]),
+    ("nvfp4_ds_mla_352", "E13", 0, E4_INPUT,
+     [(0, "90 21 4B D4 D5 66 6E F7"), (320, "2D")], []),
+    ("nvfp4_ds_mla_352", "E13", 16, BUMPED,
+     [(8, "90 21 3B C4 D5 65 6E F6"), (328, "2E")], []),
+    ("nvfp4_ds_mla_352", "E13", 64, BUMPED, [(32, "90 21 3B C4 D5 65 6E F6"), (321, "2E")], []),
+    ("nvfp4_ds_mla_352", "E13", 496, BUMPED, [(248, "90 21 3B C4 D5 65 6E F6"), (351, "2E")], []),
+    ("nvfp4_ds_mla_288", "E14", 0, E4_INPUT, [(0, "90 21 4B D4 D5 66 6E F7")], [(0, "2D")]),
+    ("nvfp4_ds_mla_288", "E14", 496, E4_INPUT, [(248, "90 21 4B D4 D5 66 6E F7")], [(31, "2D")]),
+    ("index_fp8_132", "E15", 0, pattern(16, 128), [(0, TILE_POWER)], [(0, "00 00 00 3C")]),
+]

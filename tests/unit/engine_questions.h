@@ -20,8 +20,7 @@ static inline struct model load(const char *name) {
 static inline struct formula_storage storage_of(enum format_id format) {
     return (struct formula_storage){.k_format = format,
                                     .v_format = format,
-                                    .record = RECORD_COUNT,
-                                    .index = formula_index_default(format, RECORD_COUNT),
+                                    .index = formula_index_default(format),
                                     .state_value_bytes = 4};
 }
 

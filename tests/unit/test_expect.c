@@ -75,8 +75,7 @@ static void without_a_mistake_it_is_the_formula(void **state) {
             const struct formula_storage storage = {
                 .k_format = (enum format_id)format,
                 .v_format = (enum format_id)format,
-                .record = RECORD_COUNT,
-                .index = formula_index_default((enum format_id)format, RECORD_COUNT),
+                .index = formula_index_default((enum format_id)format),
                 .state_value_bytes = 4};
             for (size_t i = 0; i < 3; i++) {
                 struct formula_result formula;
@@ -109,9 +108,7 @@ static void judge(const struct trial *trial) {
     assert_int_equal(model_shard(&whole, trial->ranks, &rank, NULL), STATUS_OK);
     const struct formula_storage storage = {.k_format = trial->format,
                                             .v_format = trial->format,
-                                            .record = RECORD_COUNT,
-                                            .index =
-                                                formula_index_default(trial->format, RECORD_COUNT),
+                                            .index = formula_index_default(trial->format),
                                             .state_value_bytes = 4};
     struct formula_storage bf16 = storage;
     bf16.k_format = bf16.v_format = FORMAT_BF16;
@@ -183,7 +180,6 @@ static void what_the_caller_knows_is_offered_too(void **state) {
     const struct model model = load("llama-3.3-70b");
     const struct formula_storage bf16 = {.k_format = FORMAT_BF16,
                                          .v_format = FORMAT_BF16,
-                                         .record = RECORD_COUNT,
                                          .index = FORMULA_INDEX_NONE,
                                          .state_value_bytes = 4};
     struct expect_case one = {.whole = &model,

@@ -47,7 +47,6 @@ static void random_request(struct asked *asked) {
     const enum format_id format = (enum format_id)below(FORMAT_COUNT);
     asked->request = (struct pool_request){.storage = {.k_format = format,
                                                        .v_format = format,
-                                                       .record = RECORD_COUNT,
                                                        .index = FORMULA_INDEX_NONE,
                                                        .state_value_bytes = 4},
                                            .lengths = asked->lengths,
@@ -163,12 +162,12 @@ static void test_short_sequences_on_large_pages(void **state) {
                                                 .k_dim = 32,
                                                 .v_dim = 32}}},
                           .lengths = {12}};
-    asked.request = (struct pool_request){
-        .model = &asked.model,
-        .storage = {.k_format = FORMAT_BF16, .v_format = FORMAT_BF16, .record = RECORD_COUNT},
-        .lengths = asked.lengths,
-        .seqs = 1,
-        .page_tokens = 544};
+    asked.request =
+        (struct pool_request){.model = &asked.model,
+                              .storage = {.k_format = FORMAT_BF16, .v_format = FORMAT_BF16},
+                              .lengths = asked.lengths,
+                              .seqs = 1,
+                              .page_tokens = 544};
     const uint64_t bank_bytes = 12 * 64 * sizeof(float);
     const struct memory_budget budget = {.budget_bytes = bank_bytes + 10 * (69632 + 36) + 35};
     struct fill_until found;

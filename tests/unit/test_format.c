@@ -59,17 +59,17 @@ static void test_find(void **state) {
         assert_true(format_find(upper, &found));
         assert_int_equal(found, id);
     }
-    for (uint32_t i = 0; i < RECORD_COUNT; i++) {
-        enum record_id record;
-        assert_true(record_find(record_get((enum record_id)i)->name, &record));
-        assert_int_equal(record, i);
+    for (uint32_t i = FORMAT_COUNT + 1; i < FORMAT_END; i++) {
+        assert_true(format_find_record(format_get((enum format_id)i)->name, &found));
+        assert_int_equal(found, i);
+        assert_false(format_find(format_get((enum format_id)i)->name, &found));
     }
 }
 
 static void test_find_aliases_and_unknown_names(void **state) {
     (void)state;
     enum format_id found;
-    enum record_id record = RECORD_COUNT;
+    enum format_id record = FORMAT_COUNT;
     assert_true(format_find("BFloat16", &found) && found == FORMAT_BF16);
     assert_true(format_find("float16", &found) && found == FORMAT_F16);
     assert_true(format_find("fp16", &found) && found == FORMAT_F16);
@@ -79,11 +79,11 @@ static void test_find_aliases_and_unknown_names(void **state) {
                                           "q8_", "fp8_e4m", "all",   " f16"};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         assert_false(format_find(unknown[i], &found));
-        assert_false(record_find(unknown[i], &record));
+        assert_false(format_find_record(unknown[i], &record));
     }
-    assert_false(record_find("bf16", &record));
+    assert_false(format_find_record("bf16", &record));
     assert_int_equal(found, FORMAT_COUNT);
-    assert_int_equal(record, RECORD_COUNT);
+    assert_int_equal(record, FORMAT_COUNT);
 }
 
 /* Bytes of 128 values, from the published bits per value: 16, 8, 4.5, 4.25, 8.5 and 4.5. */

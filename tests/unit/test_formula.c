@@ -21,12 +21,11 @@ static struct model load(const char *name) {
     return model;
 }
 
-/* K and V in `format`, or records, with the index keys that go beside them. */
-static struct formula_storage storage_of(enum format_id format, enum record_id record) {
+/* K and V in `format`, which may be a record, with the index keys that go beside them. */
+static struct formula_storage storage_of(enum format_id format) {
     return (struct formula_storage){.k_format = format,
                                     .v_format = format,
-                                    .record = record,
-                                    .index = formula_index_default(format, record),
+                                    .index = formula_index_default(format),
                                     .state_value_bytes = 4};
 }
 
@@ -58,27 +57,25 @@ static void assert_refused(const struct model *model, struct formula_storage sto
 static void test_deepseek_v4_1_flash(void **state) {
     (void)state;
     const struct model model = load("deepseek-v4.1-flash");
-    assert_rate(compute(&model, storage_of(FORMAT_NVFP4, RECORD_COUNT), 8192, 1).rate, 890, 1);
-    assert_rate(compute(&model, storage_of(FORMAT_FP8_E4M3, RECORD_COUNT), 8192, 1).rate, 1600, 1);
-    assert_rate(compute(&model, storage_of(FORMAT_BF16, RECORD_COUNT), 8192, 1).rate, 3200, 1);
-    assert_rate(compute(&model, storage_of(FORMAT_FP8_E4M3, RECORD_FP8_DS_MLA_528), 8192, 1).rate,
-                1650, 1);
-    assert_rate(compute(&model, storage_of(FORMAT_NVFP4, RECORD_NVFP4_DS_MLA_288), 8192, 1).rate,
-                890, 1);
+    assert_rate(compute(&model, storage_of(FORMAT_NVFP4), 8192, 1).rate, 890, 1);
+    assert_rate(compute(&model, storage_of(FORMAT_FP8_E4M3), 8192, 1).rate, 1600, 1);
+    assert_rate(compute(&model, storage_of(FORMAT_BF16), 8192, 1).rate, 3200, 1);
+    assert_rate(compute(&model, storage_of(FORMAT_FP8_DS_MLA_528), 8192, 1).rate, 1650, 1);
+    assert_rate(compute(&model, storage_of(FORMAT_NVFP4_DS_MLA_288), 8192, 1).rate, 890, 1);
 }
 
 static void test_records_replace_rows(void **state) {
     (void)state;
     const struct model v32 = load("deepseek-v3.2"), v4 = load("deepseek-v4-flash");
-    struct formula_result result =
-        compute(&v32, storage_of(FORMAT_FP8_E4M3, RECORD_FP8_DS_MLA_656), 1000, 3);
+    struct formula_result result = compute(&v32, storage_of(FORMAT_FP8_DS_MLA_656), 1000, 3);
     assert_rate(result.kv_rate, 61 * 656, 1);
     assert_rate(result.index_rate, 61 * 132, 1);
     assert_int_equal(result.total_bytes, 3000ull * 61 * (656 + 132));
-    result = compute(&v32, storage_of(FORMAT_NVFP4, RECORD_NVFP4_DS_MLA_352), 1000, 1);
+    assert_rate(result.rate, 48068, 1);
+    result = compute(&v32, storage_of(FORMAT_NVFP4_DS_MLA_352), 1000, 1);
     assert_rate(result.rate, 61 * (352 + 68), 1);
     /* 21 x (584 + 132) / 4 + 20 x 584 / 128 = 3850.25 a token (formats.md, E16). */
-    result = compute(&v4, storage_of(FORMAT_FP8_E4M3, RECORD_FP8_DS_MLA_584), 1 << 20, 1);
+    result = compute(&v4, storage_of(FORMAT_FP8_DS_MLA_584), 1 << 20, 1);
     assert_rate(result.rate, 15401, 4);
     assert_int_equal(result.fixed_bytes_per_seq, 43 * 128 * 584);
 }
@@ -87,24 +84,21 @@ static void test_records_that_do_not_fit_are_refused_by_name(void **state) {
     (void)state;
     const struct model v32 = load("deepseek-v3.2"), small = load("mistral-small-4-119b"),
                        llama = load("llama-3.3-70b"), glm = load("glm-5.3-flash");
-    const enum format_id fp8 = FORMAT_FP8_E4M3;
-    assert_refused(&small, storage_of(fp8, RECORD_FP8_DS_MLA_656), 8, STATUS_REFUSED, "256 + 64");
-    assert_refused(&v32, storage_of(fp8, RECORD_FP8_DS_MLA_528), 8, STATUS_REFUSED,
-                   "fp8_ds_mla_528");
-    assert_refused(&v32, storage_of(fp8, RECORD_FP8_DS_MLA_584), 8, STATUS_REFUSED, "448 + 64");
-    assert_refused(&v32, storage_of(fp8, RECORD_INDEX_FP8_132), 8, STATUS_REFUSED, "index_fp8_132");
-    assert_refused(&glm, storage_of(fp8, RECORD_FP8_DS_MLA_584), 8, STATUS_REFUSED, "512 + 0");
-    assert_refused(&llama, storage_of(fp8, RECORD_FP8_DS_MLA_656), 8, STATUS_REFUSED, "full");
+    assert_refused(&small, storage_of(FORMAT_FP8_DS_MLA_656), 8, STATUS_REFUSED, "256 + 64");
+    assert_refused(&v32, storage_of(FORMAT_FP8_DS_MLA_528), 8, STATUS_REFUSED, "fp8_ds_mla_528");
+    assert_refused(&v32, storage_of(FORMAT_FP8_DS_MLA_584), 8, STATUS_REFUSED, "448 + 64");
+    assert_refused(&v32, storage_of(FORMAT_INDEX_FP8_132), 8, STATUS_REFUSED, "index_fp8_132");
+    assert_refused(&glm, storage_of(FORMAT_FP8_DS_MLA_584), 8, STATUS_REFUSED, "512 + 0");
+    assert_refused(&llama, storage_of(FORMAT_FP8_DS_MLA_656), 8, STATUS_REFUSED, "full");
 }
 
 static void test_formats_that_do_not_fit_are_refused(void **state) {
     (void)state;
     const struct model narrow = load("8x80/g4"), latent = load("deepseek-v3.2");
-    assert_refused(&narrow, storage_of(FORMAT_Q8_0, RECORD_COUNT), 8, STATUS_REFUSED, "64 or 96");
-    const struct formula_result fits =
-        compute(&narrow, storage_of(FORMAT_NVFP4, RECORD_COUNT), 1, 1);
+    assert_refused(&narrow, storage_of(FORMAT_Q8_0), 8, STATUS_REFUSED, "64 or 96");
+    const struct formula_result fits = compute(&narrow, storage_of(FORMAT_NVFP4), 1, 1);
     assert_rate(fits.rate, 8 * 2 * (40 + 5), 1);
-    struct formula_storage mixed = storage_of(FORMAT_Q8_0, RECORD_COUNT);
+    struct formula_storage mixed = storage_of(FORMAT_Q8_0);
     mixed.v_format = FORMAT_Q4_0;
     assert_refused(&latent, mixed, 8, STATUS_REFUSED, "q8_0/q4_0");
     const struct model llama = load("llama-3.3-70b");
@@ -120,7 +114,7 @@ static void test_each_index_format(void **state) {
     };
     for (int i = 0; i < FORMULA_INDEX_COUNT; i++) {
         const enum formula_index_format index = (enum formula_index_format)i;
-        struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+        struct formula_storage storage = storage_of(FORMAT_BF16);
         storage.index = index;
         const struct formula_result result = compute(&model, storage, 100, 1);
         assert_rate(result.index_rate, 21 * key_bytes[i], 1);
@@ -148,19 +142,18 @@ static void test_one_rank_of_several(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct model rank;
         assert_int_equal(model_shard(&whole, cases[i].ranks, &rank, NULL), STATUS_OK);
-        assert_rate(compute(&rank, storage_of(FORMAT_BF16, RECORD_COUNT), 8, 1).rate,
-                    cases[i].bytes, 1);
+        assert_rate(compute(&rank, storage_of(FORMAT_BF16), 8, 1).rate, cases[i].bytes, 1);
     }
     const struct model latent = load("deepseek-v3.2");
     struct model rank;
     assert_int_equal(model_shard(&latent, 8, &rank, NULL), STATUS_OK);
-    assert_rate(compute(&rank, storage_of(FORMAT_BF16, RECORD_COUNT), 8, 1).kv_rate, 70272, 1);
+    assert_rate(compute(&rank, storage_of(FORMAT_BF16), 8, 1).kv_rate, 70272, 1);
 }
 
 static void test_windows(void **state) {
     (void)state;
     const struct model gemma = load("gemma-4-31b");
-    struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+    struct formula_storage storage = storage_of(FORMAT_BF16);
     const uint64_t token = 50 * 16 * 512 * 2;
     assert_int_equal(compute(&gemma, storage, 1, 1).fixed_bytes_per_seq, token);
     assert_int_equal(compute(&gemma, storage, 1023, 1).fixed_bytes_per_seq, 1023 * token);
@@ -184,7 +177,7 @@ static void test_windows(void **state) {
 static void test_states(void **state) {
     (void)state;
     const struct model kimi = load("kimi-k3");
-    struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+    struct formula_storage storage = storage_of(FORMAT_BF16);
     const uint64_t values = 69ull * 96 * 128 * 128, conv = 69ull * 36864 * 3 * 2;
     assert_int_equal(compute(&kimi, storage, 7, 1).fixed_bytes_per_seq, values * 4 + conv);
     storage.state_value_bytes = 2;
@@ -197,7 +190,7 @@ static void test_states(void **state) {
 static void test_pooled_entries_count_when_whole(void **state) {
     (void)state;
     const struct model model = load("deepseek-v4-flash");
-    const struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+    const struct formula_storage storage = storage_of(FORMAT_BF16);
     const uint64_t window = 43 * 1024;
     assert_int_equal(compute(&model, storage, 3, 1).seq_bytes, 3 * window);
     assert_int_equal(compute(&model, storage, 4, 1).seq_bytes, 4 * window + 21 * (1024 + 256));
@@ -210,7 +203,7 @@ static void test_pooled_entries_count_when_whole(void **state) {
 static void test_the_ends_of_64_bits(void **state) {
     (void)state;
     const struct model model = load("1x1"); /* 4 bytes a token in bf16 */
-    const struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+    const struct formula_storage storage = storage_of(FORMAT_BF16);
     const uint64_t most = UINT64_MAX / 4;
     assert_int_equal(compute(&model, storage, most, 1).total_bytes, 4 * most);
     assert_refused(&model, storage, most + 1, STATUS_OVERFLOW, "64 bits");
@@ -231,7 +224,7 @@ static void test_most_that_fits_a_budget(void **state) {
     static const uint64_t budgets[] = {1, 4096, 1000000000, 34359738368, UINT64_MAX};
     for (size_t i = 0; i < model_source_count(); i++) {
         const struct model model = load(model_source_name(i));
-        const struct formula_storage storage = storage_of(FORMAT_FP8_E4M3, RECORD_COUNT);
+        const struct formula_storage storage = storage_of(FORMAT_FP8_E4M3);
         for (size_t b = 0; b < sizeof budgets / sizeof budgets[0]; b++) {
             uint64_t tokens, seqs;
             struct formula_result at, past = {0};
@@ -251,7 +244,7 @@ static void test_most_that_fits_a_budget(void **state) {
     }
     const struct model window = load("2x64w128"); /* 512 bytes a token, 128 at most */
     uint64_t tokens;
-    const struct formula_storage storage = storage_of(FORMAT_BF16, RECORD_COUNT);
+    const struct formula_storage storage = storage_of(FORMAT_BF16);
     assert_int_equal(formula_max_tokens(&window, &storage, 1, 65536, &tokens, NULL), STATUS_OK);
     assert_true(tokens == UINT64_MAX);
     assert_int_equal(formula_max_tokens(&window, &storage, 1, 65535, &tokens, NULL), STATUS_OK);
@@ -260,7 +253,7 @@ static void test_most_that_fits_a_budget(void **state) {
 
 static void test_whole_pages(void **state) {
     (void)state;
-    const struct formula_storage bf16 = storage_of(FORMAT_BF16, RECORD_COUNT);
+    const struct formula_storage bf16 = storage_of(FORMAT_BF16);
     struct formula_paged paged;
     const struct model model = load("2x64x3l"); /* 512 bytes a token and layer */
     assert_int_equal(formula_paged_compute(&model, &bf16, 17, 16, &paged, NULL), STATUS_OK);
@@ -270,7 +263,7 @@ static void test_whole_pages(void **state) {
     /* 1 x 16 in nvfp4: 9 + 9 bytes a token; K values at 0, V values at 32, scales from 64 to 70,
      * and the page ends on 16. */
     const struct model small = load("1x16");
-    const struct formula_storage nvfp4 = storage_of(FORMAT_NVFP4, RECORD_COUNT);
+    const struct formula_storage nvfp4 = storage_of(FORMAT_NVFP4);
     assert_int_equal(formula_paged_compute(&small, &nvfp4, 3, 3, &paged, NULL), STATUS_OK);
     assert_int_equal(paged.seq_bytes, 80);
     assert_int_equal(paged.tail_bytes, 0);
@@ -280,6 +273,17 @@ static void test_whole_pages(void **state) {
     assert_int_equal(formula_paged_compute(&window, &bf16, 200, 16, &paged, NULL), STATUS_OK);
     assert_int_equal(paged.seq_bytes, 9 * 16 * 512);
     assert_int_equal(paged.tail_bytes, 16 * 512);
+    /* Pages of records have vLLM's strides: 64 entries of 584 bytes take 37440, two of them 1728; a
+     * page of keys, 64 x 132, has no padding (formats.md, E11 and E15). 256 tokens are 64 entries
+     * of four or two of 128; the window's 128 last rows are two pages of 64. */
+    const struct model v4 = load("deepseek-v4-flash");
+    const struct formula_storage record = storage_of(FORMAT_FP8_DS_MLA_584);
+    assert_int_equal(formula_paged_compute(&v4, &record, 256, 64, &paged, NULL), STATUS_OK);
+    assert_int_equal(paged.seq_bytes, 21 * (37440 + 8448) + 20 * 37440 + 43 * 2 * 37440);
+    assert_int_equal(paged.tail_bytes, 20 * 62 * 584);
+    assert_int_equal(paged.alignment_bytes, (21 + 20 + 43 * 2) * 64);
+    assert_int_equal(formula_paged_compute(&v4, &record, 256, 2, &paged, NULL), STATUS_OK);
+    assert_int_equal(paged.seq_bytes, 21 * 32 * (1728 + 272) + 20 * 1728 + 43 * 64 * 1728);
     struct status_text text = {""};
     assert_int_equal(formula_paged_compute(&model, &bf16, 17, 0, &paged, &text), STATUS_BAD_INPUT);
     assert_non_null(strstr(text.line, "page"));
@@ -325,7 +329,7 @@ static void test_laws_of_every_model_and_format(void **state) {
         const struct model model = load(model_source_name(i));
         for (int f = 0; f < FORMAT_COUNT; f++)
             for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
-                struct formula_storage storage = storage_of((enum format_id)f, RECORD_COUNT);
+                struct formula_storage storage = storage_of((enum format_id)f);
                 check_laws(&model, storage, lengths[l]);
                 storage.window_as_full = true;
                 check_laws(&model, storage, lengths[l]);

@@ -172,7 +172,6 @@ static void check_layout(const cJSON *expected) {
         fail_msg("%s: %llu layers own a cache", name, (unsigned long long)cache_layers(&model));
     const struct formula_storage storage = {.k_format = FORMAT_BF16,
                                             .v_format = FORMAT_BF16,
-                                            .record = RECORD_COUNT,
                                             .index = FORMULA_INDEX_BF16,
                                             .state_value_bytes = 4};
     struct formula_result result;

@@ -120,12 +120,11 @@ static void every_format_by_name_and_in_all(void **state) {
         assert_int_equal(options_parse_format("--kv-format", name, &format, NULL), STATUS_OK);
         assert_int_equal(format.k_format, id);
         assert_int_equal(format.v_format, id);
-        assert_int_equal(format.record, RECORD_COUNT);
         assert_string_equal(format.name, name);
     }
     options_free(&options);
-    for (int id = 0; id < RECORD_COUNT; id++) {
-        const struct record_info *record = record_get((enum record_id)id);
+    for (int id = FORMAT_COUNT + 1; id < FORMAT_END; id++) {
+        const struct format_info *record = format_get((enum format_id)id);
         struct options_format format;
         struct status_text text = {""};
         const enum status status =
@@ -135,7 +134,8 @@ static void every_format_by_name_and_in_all(void **state) {
             assert_non_null(strstr(text.line, "--index-format"));
         } else {
             assert_int_equal(status, STATUS_OK);
-            assert_int_equal(format.record, id);
+            assert_int_equal(format.k_format, id);
+            assert_int_equal(format.v_format, id);
         }
     }
 }
@@ -174,9 +174,10 @@ static void names_follow_the_model(void **state) {
                      cases[i].resolved);
         assert_false(resolved.is_auto || resolved.is_bare);
         const bool is_record = strstr(cases[i].resolved, "_ds_mla_") != NULL;
-        assert_int_equal(resolved.record != RECORD_COUNT, is_record);
+        assert_int_equal(format_is_record(resolved.k_format), is_record);
+        assert_int_equal(format_is_record(resolved.v_format), is_record);
         if (is_record)
-            assert_string_equal(record_get(resolved.record)->name, cases[i].resolved);
+            assert_string_equal(format_get(resolved.k_format)->name, cases[i].resolved);
     }
 }
 

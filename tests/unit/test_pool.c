@@ -62,7 +62,6 @@ static void random_request(struct asked *asked) {
         .model = &asked->model,
         .storage = {.k_format = k_format,
                     .v_format = one_row ? k_format : (enum format_id)below(FORMAT_COUNT),
-                    .record = RECORD_COUNT,
                     .index = FORMULA_INDEX_NONE,
                     .state_value_bytes = 4,
                     .window_as_full = below(5) == 0},

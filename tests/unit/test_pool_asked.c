@@ -67,8 +67,7 @@ static void random_request(struct asked *asked) {
     struct formula_storage storage = {
         .k_format = k_format,
         .v_format = below(2) == 0 ? k_format : (enum format_id)below(FORMAT_COUNT),
-        .record = RECORD_COUNT,
-        .index = formula_index_default(k_format, RECORD_COUNT),
+        .index = formula_index_default(k_format),
         .state_value_bytes = 4,
         .window_as_full = below(6) == 0};
     for (uint32_t g = 0; g < asked->model.group_count; g++)

@@ -29,7 +29,6 @@ static struct asked plain(void) {
         .lengths = {100, 200, 50},
         .request = {.storage = {.k_format = FORMAT_NVFP4,
                                 .v_format = FORMAT_NVFP4,
-                                .record = RECORD_COUNT,
                                 .index = FORMULA_INDEX_NONE,
                                 .state_value_bytes = 4},
                     .seqs = 3,
@@ -86,7 +85,7 @@ static void test_refusals(void **state) {
     asked.model.groups[0].tokens_per_entry = 4;
     assert_refused(&asked, STATUS_REFUSED, "compressed");
     asked = plain();
-    asked.request.storage.record = RECORD_FP8_DS_MLA_656;
+    asked.request.storage.k_format = asked.request.storage.v_format = FORMAT_FP8_DS_MLA_656;
     assert_refused(&asked, STATUS_REFUSED, "fp8_ds_mla_656");
     asked = plain();
     asked.model.groups[0].k_dim = 80;

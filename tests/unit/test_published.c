@@ -29,8 +29,7 @@ static struct formula_result compute(const struct model *model, enum format_id f
     const struct formula_storage storage = {
         .k_format = format,
         .v_format = format,
-        .record = RECORD_COUNT,
-        .index = formula_index_default(format, RECORD_COUNT),
+        .index = formula_index_default(format),
         .state_value_bytes = 4,
     };
     struct formula_result result;
@@ -269,11 +268,12 @@ static void test_bytes_and_tokens_of_each_kv_type(void **state) {
         } else {
             struct printed_figure bytes = {0};
             char record_name[64];
-            enum record_id record;
+            enum format_id record;
             assert_true(printed_read(section, "bytes_per_token_per_layer", false, &bytes));
             (void)snprintf(record_name, sizeof record_name, "%s_%.0f", name, bytes.value);
-            assert_true(record_find(record_name, &record));
-            assert_int_equal(record_get(record)->bytes, (int)bytes.value);
+            assert_true(format_find_record(record_name, &record));
+            assert_int_equal(format_row_bytes(record, format_get(record)->group_values),
+                             (int)bytes.value);
             records++;
         }
     }
@@ -287,7 +287,6 @@ static void check_fit_tokens(const char *name, const struct model *model,
                              struct printed_figure left, struct printed_figure tokens) {
     const struct formula_storage storage = {.k_format = FORMAT_F16,
                                             .v_format = FORMAT_F16,
-                                            .record = RECORD_COUNT,
                                             .index = FORMULA_INDEX_NONE,
                                             .state_value_bytes = 4};
     uint64_t least, most;
@@ -312,7 +311,6 @@ static void check_fit_row(const cJSON *row, struct printed_section section, doub
     const struct model model = load(name);
     const struct formula_storage storage = {.k_format = FORMAT_F16,
                                             .v_format = FORMAT_F16,
-                                            .record = RECORD_COUNT,
                                             .index = FORMULA_INDEX_NONE,
                                             .state_value_bytes = 4};
     struct printed_figure weights = {0}, left = {0}, tokens = {0}, sequences = {0}, users = {0};

@@ -142,7 +142,6 @@ static struct pool *make_pool(const struct backend_ops *ops, bool sequential) {
         .model = &model,
         .storage = {.k_format = FORMAT_Q8_0,
                     .v_format = FORMAT_NVFP4,
-                    .record = RECORD_COUNT,
                     .index = FORMULA_INDEX_NONE,
                     .state_value_bytes = 4},
         .lengths = lengths,
