@@ -130,6 +130,7 @@ const struct backend_ops cpu_backend_ops = {
     .attend_workspace_bytes = cpu_attend_workspace_bytes,
     .append = cpu_append,
     .attend = cpu_attend,
+    .state_step = cpu_state_step,
     .stream_read = cpu_stream_read,
     .stream_copy = cpu_stream_copy,
     .mark = mark,

@@ -267,9 +267,12 @@ static uint64_t stream(const uint8_t *from, uint64_t bytes) {
     return all;
 }
 
+void PASTE(cpu_state_rows_, CPU_TILE_VARIANT)(const struct cpu_state_rows *job);
+
 extern const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT);
 const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT) = {
     .name = STRING(CPU_TILE_VARIANT),
     .segment = segment,
     .stream = stream,
+    .state_rows = PASTE(cpu_state_rows_, CPU_TILE_VARIANT),
 };

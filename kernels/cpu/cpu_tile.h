@@ -1,12 +1,13 @@
-/* The hot part of the cpu backend: attention over one segment, tile by tile, and plain streaming.
- * cpu_tile.c is compiled once per instruction set; the best one the machine has is taken at open.
- */
+/* The hot part of the cpu backend: attention over one segment, tile by tile, plain streaming, and
+ * steps of the recurrent state. cpu_tile.c and cpu_state_rows.c are compiled once per instruction
+ * set; the best one the machine has is taken at open. */
 #ifndef CPU_TILE_H
 #define CPU_TILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cpu_state.h"
 #include "page.h"
 
 enum {
@@ -49,6 +50,7 @@ struct cpu_tile_ops {
     /* Reads `bytes` from `from` by plain wide loads and returns something that depends on all of
      * them, so that no load can be left out. */
     uint64_t (*stream)(const uint8_t *from, uint64_t bytes);
+    void (*state_rows)(const struct cpu_state_rows *job);
 };
 
 /* The best variant this processor runs. */

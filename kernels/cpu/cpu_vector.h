@@ -114,6 +114,20 @@ CPU_INLINE vh vh_from_s8(vb codes) {
 #endif
 }
 
+/* The upper half of each lane. */
+CPU_INLINE vh vh_from_upper(vu wide) {
+#if defined(__AVX512F__)
+    return (vh)_mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)wide, 16));
+#elif defined(__AVX2__)
+    const __m256i in_halves = _mm256_shuffle_epi8(
+        (__m256i)wide, _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -1, -1,
+                                                                 -1, -1, -1, -1, -1, -1)));
+    return (vh)_mm256_castsi256_si128(_mm256_permute4x64_epi64(in_halves, 0x08));
+#else
+    return __builtin_convertvector(wide >> 16, vh);
+#endif
+}
+
 /* f16 codes to fp32. */
 CPU_INLINE vf vf_from_f16(vh codes) {
 #if defined(__AVX512F__)
