@@ -30,6 +30,10 @@ uint32_t cpu_attend_workers(struct backend_device *device, const char *kernel,
 uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const char *kernel,
                                     const struct page_layout *page, uint32_t query_heads,
                                     uint32_t segment_count, uint32_t page_count);
+enum status cpu_index_score(struct backend_device *device, const struct backend_index_score *work,
+                            struct status_text *text);
+enum status cpu_index_select(struct backend_device *device, const struct backend_index_select *work,
+                             struct status_text *text);
 enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                             struct status_text *text);
 enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
