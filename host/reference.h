@@ -17,6 +17,7 @@ struct reference_view {
     uint32_t page_table_columns;
     float k_tensor_scale;
     float v_tensor_scale;
+    const int32_t *selected; /* token t is selected[t] of the cache; NULL: t itself */
     /* Unquantised rows instead of stored ones, where use_exact_k / use_exact_v say so:
      * token t's row is (first_row + t) % row_count; [row][kv_heads][dim]. */
     const float *exact_k;
