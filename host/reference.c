@@ -7,9 +7,9 @@
 /* Row `token` of K or V in double precision. */
 static void read_row(const struct reference_view *view, bool side_v, uint32_t kv_head,
                      uint64_t token, uint32_t dim, double *row) {
+    const struct page_shape *shape = &view->page->shape;
     if (view->selected != NULL)
         token = (uint64_t)view->selected[token];
-    const struct page_shape *shape = &view->page->shape;
     if (side_v ? view->use_exact_v : view->use_exact_k) {
         const bool from_k = !side_v || shape->v_in_k;
         const uint32_t width = from_k ? shape->k_dim : shape->v_dim;

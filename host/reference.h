@@ -17,6 +17,7 @@ struct reference_view {
     uint32_t page_table_columns;
     float k_tensor_scale;
     float v_tensor_scale;
+    const int32_t *selected; /* token t is selected[t] of the cache; NULL: t itself */
     /* Unquantised rows instead of stored ones, where use_exact_k / use_exact_v say so:
      * token t's row is (first_row + t) % row_count; [row][kv_heads][dim]. */
     const float *exact_k;
@@ -25,7 +26,6 @@ struct reference_view {
     uint64_t exact_first_row;
     bool use_exact_k;
     bool use_exact_v;
-    const int32_t *selected; /* token i of reference_attend is the cache's selected[i]; NULL: i */
 };
 
 /* The K row of one token as stored, k_dim values. */

@@ -103,6 +103,11 @@ static enum status check_work(const struct step *step, struct status_text *text)
             continue;
         pool_step_append(step->pool, g, 0, &append);
         status = backend_check_append(step->ops, step->device, &append, text);
+        if (status == STATUS_OK && keeps_keys(step, g)) {
+            struct backend_index_score score;
+            step_index_describe(step, g, 0, &score);
+            status = backend_check_index_score(step->ops, step->device, &score, text);
+        }
         if (status != STATUS_OK || !step_attends(step, g))
             continue;
         /* the first reader may read all rows where the last reads what was chosen */

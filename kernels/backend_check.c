@@ -116,6 +116,39 @@ static enum status open_table(const struct backend_ops *ops, struct backend_devi
                       text);
 }
 
+/* Tokens [0, length) of every sequence; array `lengths`. A token's number is an int32_t in a list
+ * of selected ones. */
+static enum status check_lengths(const char *who, const struct backend_cache *cache,
+                                 struct array *lengths, struct array *table,
+                                 struct status_text *text) {
+    for (uint32_t s = 0; s < cache->seqs; s++) {
+        const void *item;
+        enum status status = array_at(lengths, s, cache->seqs - s, &item, text);
+        if (status != STATUS_OK)
+            return status;
+        const uint64_t length = *(const uint64_t *)item;
+        if (length == 0)
+            continue;
+        if (length > INT32_MAX)
+            return status_set(text, STATUS_REFUSED,
+                              "%s: sequence %u of %llu tokens; at most %d can be selected from",
+                              who, s, (unsigned long long)length, INT32_MAX);
+        status = check_columns(who, cache, s, 0, length, text);
+        if (status == STATUS_OK)
+            status = check_entries(who, cache, table, s, 0, length, text);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status refuse_row(const struct backend_cache *cache,
+                              const struct backend_segment *segment, struct status_text *text) {
+    return status_set(text, STATUS_BAD_INPUT,
+                      "attend: a segment of sequence %u and KV head %u, of %u and %u", segment->seq,
+                      segment->kv_head, cache->seqs, cache->page.shape.kv_heads);
+}
+
 /* A segment by itself; row_first is the first token of those it goes on from. */
 static enum status check_segment(const struct backend_attend *work, struct array *table,
                                  const struct backend_segment *segment, uint64_t row_first,
@@ -123,9 +156,7 @@ static enum status check_segment(const struct backend_attend *work, struct array
     const struct backend_cache *cache = &work->cache;
     const uint64_t first = segment->first_token, count = segment->token_count;
     if (segment->seq >= cache->seqs || segment->kv_head >= cache->page.shape.kv_heads)
-        return status_set(text, STATUS_BAD_INPUT,
-                          "attend: a segment of sequence %u and KV head %u, of %u and %u",
-                          segment->seq, segment->kv_head, cache->seqs, cache->page.shape.kv_heads);
+        return refuse_row(cache, segment, text);
     if (count == 0)
         return STATUS_OK;
     /* Kernels count positions from the first slot of a segment's first page. */
@@ -140,6 +171,34 @@ static enum status check_segment(const struct backend_attend *work, struct array
     return status == STATUS_OK
                ? check_entries("attend", cache, table, segment->seq, first, count, text)
                : status;
+}
+
+/* A segment's tokens are places in its sequence's list, which holds as many as there are tokens. */
+static enum status check_places(const struct backend_attend *work, struct array *segments,
+                                struct array *lengths, struct status_text *text) {
+    const struct backend_cache *cache = &work->cache;
+    for (uint32_t i = 0; i < work->plan.segment_count; i++) {
+        const void *item;
+        enum status status = array_at(segments, i, work->plan.segment_count - i, &item, text);
+        if (status != STATUS_OK)
+            return status;
+        const struct backend_segment segment = *(const struct backend_segment *)item;
+        if (segment.seq >= cache->seqs || segment.kv_head >= cache->page.shape.kv_heads)
+            return refuse_row(cache, &segment, text);
+        status = array_at(lengths, segment.seq, cache->seqs - segment.seq, &item, text);
+        if (status != STATUS_OK)
+            return status;
+        const uint64_t length = *(const uint64_t *)item;
+        const uint64_t places = length < work->selected_stride ? length : work->selected_stride;
+        if (segment.first_token > places || segment.token_count > places - segment.first_token)
+            return status_set(text, STATUS_BAD_INPUT,
+                              "attend: places %llu to %llu of sequence %u's selected tokens, of "
+                              "which there are %llu",
+                              (unsigned long long)segment.first_token,
+                              (unsigned long long)(segment.first_token + segment.token_count),
+                              segment.seq, (unsigned long long)places);
+    }
+    return STATUS_OK;
 }
 
 static bool goes_on(const struct backend_segment *segment, const struct backend_segment *before) {
@@ -169,15 +228,59 @@ static enum status check_segments(const struct backend_attend *work, struct arra
 
 enum status backend_check_attend(const struct backend_ops *ops, struct backend_device *device,
                                  const struct backend_attend *work, struct status_text *text) {
-    struct array segments = {0}, table = {0};
+    struct array segments = {0}, table = {0}, lengths = {0};
+    const bool selected = work->dev_selected != NULL;
     enum status status = array_open(ops, device, work->plan.dev_segments, work->plan.segment_count,
                                     sizeof(struct backend_segment), &segments, text);
     if (status == STATUS_OK)
         status = open_table(ops, device, &work->cache, &table, text);
+    if (status == STATUS_OK && selected)
+        status = array_open(ops, device, work->dev_lengths, work->cache.seqs, sizeof(uint64_t),
+                            &lengths, text);
+    if (status == STATUS_OK && selected)
+        status = check_lengths("attend", &work->cache, &lengths, &table, text);
     if (status == STATUS_OK)
-        status = check_segments(work, &segments, &table, text);
+        status = selected ? check_places(work, &segments, &lengths, text)
+                          : check_segments(work, &segments, &table, text);
+    array_close(&lengths);
     array_close(&table);
     array_close(&segments);
+    return status;
+}
+
+static enum status check_longest(const struct backend_index_score *work, struct array *lengths,
+                                 struct status_text *text) {
+    for (uint32_t s = 0; s < work->cache.seqs; s++) {
+        const void *item;
+        const enum status status = array_at(lengths, s, work->cache.seqs - s, &item, text);
+        if (status != STATUS_OK)
+            return status;
+        const uint64_t length = *(const uint64_t *)item;
+        if (length > work->longest || length > work->score_stride)
+            return status_set(
+                text, STATUS_BAD_INPUT,
+                "index scores: sequence %u has %llu keys; the longest is said to have "
+                "%llu, and there is room for %llu scores",
+                s, (unsigned long long)length, (unsigned long long)work->longest,
+                (unsigned long long)work->score_stride);
+    }
+    return STATUS_OK;
+}
+
+enum status backend_check_index_score(const struct backend_ops *ops, struct backend_device *device,
+                                      const struct backend_index_score *work,
+                                      struct status_text *text) {
+    struct array lengths = {0}, table = {0};
+    enum status status = array_open(ops, device, work->dev_lengths, work->cache.seqs,
+                                    sizeof(uint64_t), &lengths, text);
+    if (status == STATUS_OK)
+        status = open_table(ops, device, &work->cache, &table, text);
+    if (status == STATUS_OK)
+        status = check_longest(work, &lengths, text);
+    if (status == STATUS_OK)
+        status = check_lengths("index scores", &work->cache, &lengths, &table, text);
+    array_close(&table);
+    array_close(&lengths);
     return status;
 }
 

@@ -14,9 +14,7 @@ static const float log2_e = 1.44269504088896340736f;
 
 /* A segment's partial result: [heads] largest, [heads] sums, [heads][v stride] outputs. */
 static uint64_t partial_floats(uint32_t heads, uint32_t v_dim) {
-    const uint64_t floats = 2 * (uint64_t)heads + (uint64_t)heads * cpu_tile_stride(v_dim);
-    const uint64_t alignment = CPU_TILE_ALIGNMENT / sizeof(float);
-    return (floats + alignment - 1) / alignment * alignment;
+    return cpu_tile_aligned(2 * (uint64_t)heads + (uint64_t)heads * cpu_tile_stride(v_dim));
 }
 
 /* Outputs first, so that they are aligned. */
@@ -48,9 +46,7 @@ enum status cpu_attend_check(struct backend_device *device, const char *kernel,
         return status_set(text, STATUS_REFUSED,
                           "%u query heads over %u KV heads: a whole number per KV head is needed",
                           query_heads, page->shape.kv_heads);
-    if (selected)
-        return status_set(text, STATUS_REFUSED, "kernel %s: all tokens are read, not selected ones",
-                          kernel);
+    (void)selected; /* both kernels read either */
     return STATUS_OK;
 }
 
@@ -81,22 +77,18 @@ struct scratch {
     float *lane_sums;
 };
 
-static uint64_t align_floats(uint64_t floats) {
-    const uint64_t alignment = CPU_TILE_ALIGNMENT / sizeof(float);
-    return (floats + alignment - 1) / alignment * alignment;
-}
-
 /* One allocation; NULL without memory. */
 static float *allocate_scratch(const struct page_shape *shape, uint32_t heads,
                                struct scratch *out) {
     const uint32_t k_stride = cpu_tile_stride(shape->k_dim);
     const uint32_t v_stride = cpu_tile_stride(shape->v_dim);
     const uint32_t wider = k_stride > v_stride ? k_stride : v_stride;
-    const uint64_t queries = align_floats((uint64_t)heads * k_stride);
-    const uint64_t tile = align_floats((uint64_t)CPU_TILE_TOKENS * wider);
-    const uint64_t scales = align_floats((uint64_t)CPU_TILE_TOKENS * cpu_tile_stride(wider / 16));
-    const uint64_t weights = align_floats((uint64_t)heads * CPU_TILE_TOKENS);
-    const uint64_t lane_sums = align_floats((uint64_t)heads * CPU_TILE_ROW_VALUES);
+    const uint64_t queries = cpu_tile_aligned((uint64_t)heads * k_stride);
+    const uint64_t tile = cpu_tile_aligned((uint64_t)CPU_TILE_TOKENS * wider);
+    const uint64_t scales =
+        cpu_tile_aligned((uint64_t)CPU_TILE_TOKENS * cpu_tile_stride(wider / 16));
+    const uint64_t weights = cpu_tile_aligned((uint64_t)heads * CPU_TILE_TOKENS);
+    const uint64_t lane_sums = cpu_tile_aligned((uint64_t)heads * CPU_TILE_ROW_VALUES);
     const uint64_t bytes = (queries + tile + scales + weights + lane_sums) * sizeof(float);
     float *base = aligned_alloc(CPU_TILE_ALIGNMENT, bytes);
     if (base == NULL)
@@ -135,7 +127,9 @@ static void simple_segment(const struct cpu_tile_job *job) {
         job->sums[h] = 0;
         memset(job->outputs + (uint64_t)h * v_stride, 0, v_stride * sizeof(float));
     }
-    for (uint64_t t = job->first_token; t < job->first_token + job->token_count; t++) {
+    for (uint64_t place = 0; place < job->token_count; place++) {
+        const uint64_t t =
+            job->selected != NULL ? (uint64_t)job->selected[place] : job->first_token + place;
         const uint32_t slot = (uint32_t)(t % shape->page_tokens);
         const uint8_t *base =
             job->pages +
@@ -179,14 +173,20 @@ static void run_worker(const struct backend_device *device, const struct backend
         const struct backend_segment *piece = &plan->dev_segments[i];
         const struct partial partial = partial_at(work, heads, i);
         scale_queries(work, piece->seq, piece->kv_head, heads, scratch->queries);
+        const int32_t *selected = work->dev_selected != NULL
+                                      ? work->dev_selected +
+                                            (uint64_t)piece->seq * work->selected_stride +
+                                            piece->first_token
+                                      : NULL;
         const struct cpu_tile_job job = {
             .page = &cache->page,
             .pages = cache->dev_pages,
             .table = cache->dev_page_table + (uint64_t)piece->seq * cache->page_table_columns,
             .columns = cache->page_table_columns,
             .kv_head = piece->kv_head,
-            .first_token = piece->first_token,
+            .first_token = selected != NULL ? 0 : piece->first_token,
             .token_count = piece->token_count,
+            .selected = selected,
             .heads = heads,
             .queries = scratch->queries,
             .largest = partial.largest,

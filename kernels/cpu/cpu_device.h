@@ -32,6 +32,10 @@ uint64_t cpu_attend_workspace_bytes(struct backend_device *device, const char *k
                                     uint32_t segment_count, uint32_t page_count);
 enum status cpu_state_step(struct backend_device *device, const struct backend_state_step *work,
                            struct status_text *text);
+enum status cpu_index_score(struct backend_device *device, const struct backend_index_score *work,
+                            struct status_text *text);
+enum status cpu_index_select(struct backend_device *device, const struct backend_index_select *work,
+                             struct status_text *text);
 enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                             struct status_text *text);
 enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,

@@ -1,7 +1,8 @@
 /* Attention over one segment, tile by tile: score the K rows for all query heads, update the online
- * softmax, add up the V rows. The inner loops read stored rows in place, decoding in registers;
- * where more heads read a row than fit one pass, the tile is decoded to fp32 once instead.
- * Compiled once per instruction set under its own CPU_TILE_VARIANT. */
+ * softmax, add up the V rows; index scores end after the first of these. The inner loops read
+ * stored rows in place, decoding in registers; where more heads read a row than fit one pass, the
+ * tile is decoded to fp32 once instead. Compiled once per instruction set under its own
+ * CPU_TILE_VARIANT. */
 #include "cpu_tile.h"
 
 #include <math.h>
@@ -46,11 +47,33 @@ static struct cursor start_cursor(const struct cpu_tile_job *job) {
     };
 }
 
+/* Selected tokens lie anywhere: each is a place of its own. */
+static void next_selected(const struct cpu_tile_job *job, struct cursor *cursor,
+                          struct tile *tile) {
+    const uint32_t page_tokens = job->page->shape.page_tokens;
+    const int32_t *selected = job->selected + (job->token_count - cursor->left_tokens);
+    for (uint32_t i = 0; i < tile->tokens; i++) {
+        const uint32_t token = (uint32_t)selected[i], page = token / page_tokens;
+        tile->places[i] = (struct place){
+            .page =
+                job->pages + (uint64_t)job->table[page % job->columns] * job->page->stride_bytes,
+            .slot = token - page * page_tokens,
+            .tokens = 1,
+        };
+    }
+    tile->place_count = tile->tokens;
+    cursor->left_tokens -= tile->tokens;
+}
+
 static void next_tile(const struct cpu_tile_job *job, struct cursor *cursor, struct tile *tile) {
     const uint32_t page_tokens = job->page->shape.page_tokens;
     const uint64_t left = cursor->left_tokens;
     tile->tokens = left < CPU_TILE_TOKENS ? (uint32_t)left : CPU_TILE_TOKENS;
     tile->place_count = 0;
+    if (job->selected != NULL) {
+        next_selected(job, cursor, tile);
+        return;
+    }
     for (uint32_t taken = 0; taken < tile->tokens;) {
         struct place *place = &tile->places[tile->place_count++];
         const uint32_t here = page_tokens - cursor->slot, wanted = tile->tokens - taken;
@@ -245,6 +268,39 @@ static void segment(const struct cpu_tile_job *job) {
         job->sums[h] = vf_sum(vf_load(job->lane_sums + (size_t)h * CPU_LANES));
 }
 
+/* scores[t] = sum over heads of weight * max(0, product), of one tile. */
+static void add_heads(const struct cpu_tile_job *job, const float *head_weights, uint32_t count,
+                      float *scores) {
+    alignas(CPU_TILE_ALIGNMENT) float sums[CPU_TILE_TOKENS];
+    for (uint32_t t = 0; t < CPU_TILE_TOKENS; t += CPU_LANES) {
+        vf sum = vf_all(0);
+        for (uint32_t h = 0; h < job->heads; h++) {
+            const vf product = vf_load(job->weights + (size_t)h * CPU_TILE_TOKENS + t);
+            const vi negative = product < 0.0f;
+            sum += (vf)((vi)product & ~negative) * head_weights[h];
+        }
+        vf_store(sums + t, sum);
+    }
+    memcpy(scores, sums, count * sizeof *scores);
+}
+
+static void index_scores(const struct cpu_tile_job *job, const float *head_weights, float *scores) {
+    const struct side k = plan_side(job, true);
+    struct cursor cursor = start_cursor(job);
+    struct tile tiles[2];
+    next_tile(job, &cursor, &tiles[0]);
+    for (uint32_t turn = 0; tiles[turn].tokens > 0; turn ^= 1) {
+        const struct tile *tile = &tiles[turn];
+        struct cpu_rows rows;
+        next_tile(job, &cursor, &tiles[turn ^ 1]);
+        take_rows(job, &k, tile, &tiles[turn ^ 1], &rows);
+        k.loops->score(&rows, (tile->tokens + 3) / 4 * 4, k.in_place ? k.dim : k.stride, job->heads,
+                       job->queries, k.stride, job->weights);
+        add_heads(job, head_weights, tile->tokens, scores);
+        scores += tile->tokens;
+    }
+}
+
 static uint64_t stream(const uint8_t *from, uint64_t bytes) {
     typedef uint64_t wide __attribute__((vector_size(CPU_LANES * 4)));
     typedef uint64_t wide_unaligned
@@ -273,6 +329,7 @@ extern const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT);
 const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT) = {
     .name = STRING(CPU_TILE_VARIANT),
     .segment = segment,
+    .index = index_scores,
     .stream = stream,
     .state_rows = PASTE(cpu_state_rows_, CPU_TILE_VARIANT),
 };

@@ -64,7 +64,10 @@ struct conformance_world {
     struct format_replaced expected_replaced; /* what the codecs said */
     float *queries, *sinks;                   /* host copies; sinks NULL: none */
     float *outputs;                           /* what the kernel wrote, after attend */
-    const char *kernel;                       /* the one that did */
+    /* [seqs][selected_stride]: what attention reads, -1 behind; NULL: all */
+    int32_t *selected;
+    uint32_t selected_stride;
+    const char *kernel; /* the one that did */
 };
 
 /* In words, for messages. */
@@ -82,6 +85,10 @@ enum status conformance_fill(struct conformance_world *world, struct status_text
 /* Every byte of the pages against `expected`: rows bit for bit, the rest untouched. */
 enum status conformance_check_bytes(struct conformance_world *world, struct status_text *text);
 
+/* From here on attention reads min(top_k, length) tokens of each sequence, chosen at random; in
+ * ascending order, or in any. */
+enum status conformance_select_some(struct conformance_world *world, uint32_t top_k, bool ascending,
+                                    struct status_text *text);
 /* One step on poisoned outputs and workspace; outputs are read back whatever the status is.
  * STATUS_REFUSED: the kernel does not do this case. */
 enum status conformance_attend(struct conformance_world *world, const char *kernel,

@@ -13,7 +13,7 @@ enum { HEADS_CHECKED = 16, SEED = 21 };
 
 /* Device memory of one attend, freed with it. */
 struct attend_memory {
-    struct backend_memory queries, sinks, outputs, plan, workspace;
+    struct backend_memory queries, sinks, outputs, plan, workspace, selected, lengths;
 };
 
 uint64_t conformance_output_count(const struct conformance_world *world) {
@@ -58,6 +58,57 @@ static enum status upload_plan(struct conformance_world *world, const struct pla
             .row_count = plan->row_count,
             .worker_count = plan->worker_count,
         };
+    return status;
+}
+
+enum status conformance_select_some(struct conformance_world *world, uint32_t top_k, bool ascending,
+                                    struct status_text *text) {
+    struct generate_random random;
+    generate_random_seed(&random, SEED + top_k);
+    free(world->selected);
+    world->selected_stride = top_k;
+    world->selected = malloc((uint64_t)world->seqs * top_k * sizeof *world->selected);
+    if (world->selected == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no memory for selected tokens");
+    memset(world->selected, 0xFF, (uint64_t)world->seqs * top_k * sizeof *world->selected);
+    for (uint32_t s = 0; s < world->seqs; s++) {
+        int32_t *list = world->selected + (uint64_t)s * top_k;
+        const uint64_t length = world->lengths[s], wanted = length < top_k ? length : top_k;
+        uint64_t count = 0;
+        /* each token in turn with the chance that leaves all sets alike */
+        for (uint64_t t = 0; t < length; t++)
+            if (generate_random_below(&random, length - t) < wanted - count)
+                list[count++] = (int32_t)t;
+        for (uint64_t i = count; i > 1 && !ascending; i--) {
+            const uint64_t other = generate_random_below(&random, i);
+            const int32_t token = list[i - 1];
+            list[i - 1] = list[other];
+            list[other] = token;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* How many places of a sequence's list attention reads, or how many tokens. */
+static uint64_t places_of(const struct conformance_world *world, uint32_t seq) {
+    const uint64_t length = world->lengths[seq];
+    return world->selected != NULL && length > world->selected_stride ? world->selected_stride
+                                                                      : length;
+}
+
+static enum status upload_selected(struct conformance_world *world, struct attend_memory *memory,
+                                   struct backend_attend *work, struct status_text *text) {
+    if (world->selected == NULL)
+        return STATUS_OK;
+    enum status status = upload(world, world->selected,
+                                (uint64_t)world->seqs * world->selected_stride * sizeof(int32_t),
+                                "selected tokens", &memory->selected, text);
+    if (status == STATUS_OK)
+        status = upload(world, world->lengths, world->seqs * sizeof(uint64_t), "lengths",
+                        &memory->lengths, text);
+    work->dev_selected = memory->selected.dev_address;
+    work->selected_stride = world->selected_stride;
+    work->dev_lengths = memory->lengths.dev_address;
     return status;
 }
 
@@ -140,8 +191,9 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
                                struct status_text *text) {
     const struct conformance_case *which = world->which;
     const struct backend_ops *ops = world->ops;
-    enum status status = ops->attend_check(world->device, kernel, &world->cache.page,
-                                           which->kv_heads * which->group_size, false, text);
+    enum status status =
+        ops->attend_check(world->device, kernel, &world->cache.page,
+                          which->kv_heads * which->group_size, world->selected != NULL, text);
     if (status == STATUS_OK)
         status = make_inputs(world, text);
     if (status != STATUS_OK)
@@ -150,10 +202,15 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
     struct attend_memory memory = {0};
     struct backend_attend work = {.kernel = kernel};
     struct plan plan = {0};
-    status = plan_create(world->lengths, world->seqs, which->kv_heads, which->window_tokens,
+    uint64_t places[CONFORMANCE_MAX_SEQS];
+    for (uint32_t s = 0; s < world->seqs; s++)
+        places[s] = places_of(world, s);
+    status = plan_create(places, world->seqs, which->kv_heads, which->window_tokens,
                          which->tile_tokens, which->workers, &plan, text);
     if (status == STATUS_OK)
         status = prepare(world, &plan, &memory, &work, text);
+    if (status == STATUS_OK)
+        status = upload_selected(world, &memory, &work, text);
     if (status == STATUS_OK) {
         status = backend_check_attend(ops, world->device, &work, text);
         if (status == STATUS_OK)
@@ -169,8 +226,9 @@ enum status conformance_attend(struct conformance_world *world, const char *kern
         status = check_guard(world, &memory.outputs, "outputs", text);
     if (status == STATUS_OK)
         status = check_guard(world, &memory.workspace, "workspace", text);
-    struct backend_memory *const all[] = {&memory.queries, &memory.sinks, &memory.outputs,
-                                          &memory.plan, &memory.workspace};
+    struct backend_memory *const all[] = {&memory.queries, &memory.sinks,     &memory.outputs,
+                                          &memory.plan,    &memory.workspace, &memory.selected,
+                                          &memory.lengths};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ops->memory_free(world->device, all[i]);
     plan_destroy(&plan);
@@ -189,8 +247,11 @@ static enum status check_head(const struct conformance_world *world, uint32_t se
         .page_table_columns = world->pages.columns,
         .k_tensor_scale = world->cache.k_tensor_scale,
         .v_tensor_scale = world->cache.v_tensor_scale,
+        .selected = world->selected != NULL
+                        ? world->selected + (uint64_t)seq * world->selected_stride
+                        : NULL,
     };
-    const uint64_t length = world->lengths[seq];
+    const uint64_t length = places_of(world, seq);
     const uint64_t first = which->window_tokens > 0 && length > which->window_tokens
                                ? length - which->window_tokens
                                : 0;

@@ -174,6 +174,7 @@ void conformance_destroy(struct conformance_world *world) {
     free(world->queries);
     free(world->sinks);
     free(world->outputs);
+    free(world->selected);
 }
 
 /* What append must leave of one token. */

@@ -48,33 +48,6 @@ static const struct window {
 } windows[] = {{0, false}, {1, true}, {7, true}, {128, true}, {1, false}, {7, false}, {128, false}};
 enum { LARGEST_GQA_GROUP = 16 };
 
-static size_t number_told(const char *variable, size_t otherwise) {
-    const char *told = getenv(variable);
-    return told != NULL ? (size_t)strtoul(told, NULL, 10) : otherwise;
-}
-
-/* Whether a list with commas has that name; where there is no list, it has all. */
-static bool is_named(const char *variable, const char *name) {
-    const char *list = getenv(variable);
-    const size_t length = strlen(name);
-    for (const char *at = list; at != NULL && *at != '\0'; at += strcspn(at, ",")) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    }
-    return list == NULL;
-}
-
-static bool format_is_named(uint32_t format) {
-    return is_named("KVGAUGE_CONFORMANCE_FORMATS", format_get((enum format_id)format)->name);
-}
-
-static bool dims_are_named(uint32_t k_dim, uint32_t v_dim) {
-    char name[32];
-    (void)snprintf(name, sizeof name, "%u/%u", k_dim, v_dim);
-    return is_named("KVGAUGE_CONFORMANCE_DIMS", name);
-}
-
 /* What became of the cases of one kernel. */
 struct tally {
     unsigned run, wrong, refused, not_storable;
@@ -101,8 +74,8 @@ static void run_case(const struct conformance_device *on, const char *kernel,
                      const struct conformance_case *which, struct tally *tally) {
     char words[256];
     struct status_text text = {{0}};
-    if (!format_is_named(which->k_format) || !format_is_named(which->v_format) ||
-        !dims_are_named(which->k_dim, which->v_dim))
+    if (!conformance_has_format(which->k_format) || !conformance_has_format(which->v_format) ||
+        !conformance_has_dims(which->k_dim, which->v_dim))
         return;
     if (tally->number++ % tally->every != 0 || (tally->wrong > 0 && tally->stop))
         return;
@@ -149,13 +122,13 @@ static void for_each_kernel(const char *what,
     for (size_t b = 0; b < conformance_devices_count; b++) {
         const struct conformance_device *on = &conformance_devices[b];
         for (const char *const *kernel = on->ops->kernels; *kernel != NULL; kernel++) {
-            if (!is_named("KVGAUGE_CONFORMANCE_KERNELS", *kernel))
+            if (!conformance_is_named("KVGAUGE_CONFORMANCE_KERNELS", *kernel))
                 continue;
-            const size_t every = number_told("KVGAUGE_CONFORMANCE_EVERY", CONFORMANCE_EVERY);
+            const size_t every = conformance_told("KVGAUGE_CONFORMANCE_EVERY", CONFORMANCE_EVERY);
             assert_true(every > 0);
             const size_t turn = (size_t)(kernel - on->ops->kernels) % every;
             struct tally tally = {
-                .stop = number_told("KVGAUGE_CONFORMANCE_STOP", 0) > 0,
+                .stop = conformance_told("KVGAUGE_CONFORMANCE_STOP", 0) > 0,
                 .number = every - turn,
                 .every = every,
             };
@@ -276,10 +249,11 @@ static bool format_and_dim_meet(uint32_t format, uint32_t dim) {
 }
 
 static bool case_is_named(const uint32_t *v) {
-    return (v[AXIS_K_FORMAT] == PAIRWISE_ANY || format_is_named(v[AXIS_K_FORMAT])) &&
-           (v[AXIS_V_FORMAT] == PAIRWISE_ANY || format_is_named(v[AXIS_V_FORMAT])) &&
+    return (v[AXIS_K_FORMAT] == PAIRWISE_ANY || conformance_has_format(v[AXIS_K_FORMAT])) &&
+           (v[AXIS_V_FORMAT] == PAIRWISE_ANY || conformance_has_format(v[AXIS_V_FORMAT])) &&
            (v[AXIS_GEOMETRY] == PAIRWISE_ANY ||
-            dims_are_named(geometries[v[AXIS_GEOMETRY]].k_dim, geometries[v[AXIS_GEOMETRY]].v_dim));
+            conformance_has_dims(geometries[v[AXIS_GEOMETRY]].k_dim,
+                                 geometries[v[AXIS_GEOMETRY]].v_dim));
 }
 
 static bool case_is_possible(const uint32_t *v) {
@@ -354,7 +328,7 @@ static void run_pairwise(const struct conformance_device *on, const char *kernel
                          struct tally *tally) {
     uint32_t *rows = malloc(MAX_ROWS * AXIS_COUNT * sizeof *rows);
     assert_non_null(rows);
-    const size_t wanted = number_told("KVGAUGE_CONFORMANCE_CASES", CONFORMANCE_CASES);
+    const size_t wanted = conformance_told("KVGAUGE_CONFORMANCE_CASES", CONFORMANCE_CASES);
     size_t done = 0;
     for (uint64_t seed = 2026; done < wanted || seed == 2026; seed++) {
         const size_t count = pairwise_generate(&axes, seed, rows, MAX_ROWS);

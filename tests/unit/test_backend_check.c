@@ -102,6 +102,49 @@ static enum status append(const struct backend_cache *cache, const uint64_t *fir
     return first;
 }
 
+/* An attend over selected tokens; the list itself is not to be read. */
+static enum status attend_selected(const struct backend_cache *cache, const uint64_t *lengths,
+                                   uint32_t stride, const struct backend_segment *segments,
+                                   uint32_t count, struct status_text *text) {
+    const struct backend_attend work = {.cache = *cache,
+                                        .plan = {.dev_segments = segments, .segment_count = count},
+                                        .dev_selected = (const int32_t *)(uintptr_t)16,
+                                        .selected_stride = stride,
+                                        .dev_lengths = lengths};
+    enum status first = STATUS_OK;
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct backend_device device = {0};
+        struct status_text said = {{0}};
+        const enum status status = backend_check_attend(&devices[i], &device, &work, &said);
+        if (i == 0) {
+            first = status;
+            *text = said;
+        }
+        assert_int_equal(status, first);
+        assert_string_equal(said.line, text->line);
+    }
+    return first;
+}
+
+static enum status index_score(const struct backend_cache *cache, const uint64_t *lengths,
+                               uint64_t longest, uint64_t stride, struct status_text *text) {
+    const struct backend_index_score work = {
+        .cache = *cache, .dev_lengths = lengths, .longest = longest, .score_stride = stride};
+    enum status first = STATUS_OK;
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct backend_device device = {0};
+        struct status_text said = {{0}};
+        const enum status status = backend_check_index_score(&devices[i], &device, &work, &said);
+        if (i == 0) {
+            first = status;
+            *text = said;
+        }
+        assert_int_equal(status, first);
+        assert_string_equal(said.line, text->line);
+    }
+    return first;
+}
+
 static void assert_names(const struct status_text *text, const char *a, const char *b,
                          const char *c) {
     if (strstr(text->line, a) == NULL || strstr(text->line, b) == NULL ||
@@ -180,6 +223,60 @@ static void test_segments_out_of_range(void **state) {
     assert_int_equal(attend(&cache, far, 1, &text), STATUS_REFUSED);
 }
 
+/* The whole table up to each length, whatever the plan's few places are. */
+static void test_selected(void **state) {
+    (void)state;
+    int32_t table[SEQS * COLUMNS];
+    memcpy(table, good_table, sizeof table);
+    const struct backend_cache cache = make_cache(table);
+    const uint64_t lengths[SEQS] = {64, 0, 32}, one_more[SEQS] = {64, 0, 33},
+                   too_long[SEQS] = {64, 65, 0}, enormous[SEQS] = {(uint64_t)1 << 31, 0, 0};
+    struct backend_segment segments[] = {{0, 0, 0, 5}, {0, 0, 5, 3}, {1, 0, 0, 0}, {2, 1, 0, 8}};
+    struct status_text text;
+    assert_int_equal(attend_selected(&cache, lengths, 8, segments, 4, &text), STATUS_OK);
+    assert_int_equal(attend_selected(&cache, one_more, 8, segments, 4, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 2", "column 2", "holds -1");
+    assert_int_equal(attend_selected(&cache, too_long, 8, segments, 4, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 1", "5 pages", "4 columns");
+    assert_int_equal(attend_selected(&cache, enormous, 8, segments, 4, &text), STATUS_REFUSED);
+    table[3] = PAGES;
+    assert_int_equal(attend_selected(&cache, lengths, 8, segments, 4, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 0", "column 3", "holds 10");
+    table[3] = good_table[3];
+    /* places past a list's end, and past the tokens that there are to select */
+    assert_int_equal(attend_selected(&cache, lengths, 7, segments, 4, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "places 5 to 8", "sequence 0", "are 7");
+    segments[2].token_count = 1;
+    assert_int_equal(attend_selected(&cache, lengths, 8, segments, 4, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "places 0 to 1", "sequence 1", "are 0");
+    segments[2].token_count = 0;
+    segments[3].seq = SEQS;
+    assert_int_equal(attend_selected(&cache, lengths, 8, segments, 4, &text), STATUS_BAD_INPUT);
+}
+
+static void test_index_score(void **state) {
+    (void)state;
+    int32_t table[SEQS * COLUMNS];
+    memcpy(table, good_table, sizeof table);
+    const struct backend_cache cache = make_cache(table);
+    const uint64_t lengths[SEQS] = {64, 0, 32}, one_more[SEQS] = {64, 0, 33},
+                   too_long[SEQS] = {64, 65, 0}, enormous[SEQS] = {0, (uint64_t)1 << 31, 0};
+    struct status_text text;
+    assert_int_equal(index_score(&cache, lengths, 64, 64, &text), STATUS_OK);
+    assert_int_equal(index_score(&cache, lengths, 63, 64, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 0", "64 keys", "have 63");
+    assert_int_equal(index_score(&cache, lengths, 64, 63, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 0", "64 keys", "room for 63");
+    assert_int_equal(index_score(&cache, one_more, 64, 64, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 2", "column 2", "holds -1");
+    assert_int_equal(index_score(&cache, too_long, 65, 65, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 1", "5 pages", "4 columns");
+    assert_int_equal(index_score(&cache, enormous, UINT64_MAX, UINT64_MAX, &text), STATUS_REFUSED);
+    table[1] = -2;
+    assert_int_equal(index_score(&cache, lengths, 64, 64, &text), STATUS_BAD_INPUT);
+    assert_names(&text, "sequence 0", "column 1", "holds -2");
+}
+
 /* A table of several pieces, with one bad entry at its very end. */
 static void test_large_table(void **state) {
     (void)state;
@@ -212,9 +309,26 @@ static void test_reads_that_fail(void **state) {
                                         .plan = {.dev_segments = segments, .segment_count = 1}};
     const struct backend_append append_work = {
         .cache = cache, .dev_first_tokens = firsts, .dev_token_counts = counts};
+    const uint64_t lengths[SEQS] = {1, 1, 1};
+    struct backend_attend selected_work = work;
+    selected_work.dev_selected = (const int32_t *)(uintptr_t)16;
+    selected_work.selected_stride = 64;
+    selected_work.dev_lengths = lengths;
+    const struct backend_index_score score_work = {
+        .cache = cache, .dev_lengths = lengths, .longest = 1, .score_stride = 1};
     for (unsigned at = 1; at <= 3; at++) {
         struct status_text text = {{0}};
         struct backend_device device = {.fail_at = at};
+        assert_int_equal(backend_check_attend(&devices[1], &device, &selected_work, &text),
+                         STATUS_IO);
+        assert_string_equal(text.line, "the device is gone");
+        device.reads = 0;
+        if (at <= 2) {
+            assert_int_equal(backend_check_index_score(&devices[1], &device, &score_work, &text),
+                             STATUS_IO);
+            assert_string_equal(text.line, "the device is gone");
+        }
+        device.reads = 0;
         if (at <= 2) {
             assert_int_equal(backend_check_attend(&devices[1], &device, &work, &text), STATUS_IO);
             assert_string_equal(text.line, "the device is gone");
@@ -230,6 +344,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_attend),  cmocka_unit_test(test_bad_entries),
         cmocka_unit_test(test_short_tables), cmocka_unit_test(test_segments_out_of_range),
+        cmocka_unit_test(test_selected),     cmocka_unit_test(test_index_score),
         cmocka_unit_test(test_large_table),  cmocka_unit_test(test_reads_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
