@@ -15,7 +15,7 @@
 #include "session.h"
 
 /* Unique bytes of a sample are cold from this many times the last-level cache on. */
-enum { RUN_COLD_CACHES = 4, RUN_WORDS_BYTES = 1024 };
+enum { RUN_COLD_CACHES = 4, RUN_WORDS_BYTES = 2048 };
 
 struct run {
     struct result_run shared;
@@ -57,12 +57,17 @@ static void add_words(struct run *run, const struct result *result) {
         (void)snprintf(out, sizeof run->words[0], "%s %s: KV read at %.1f GB/s, %s",
                        result->which->model.name, result->format->name,
                        result_read_gb_per_s(result), share);
+    char groups[RUN_WORDS_BYTES];
+    result_groups_words(&result->groups, groups, sizeof groups);
+    const size_t used = strlen(out);
+    if (groups[0] != '\0')
+        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", groups);
 }
 
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     struct run *run = context;
-    struct writer_value values[RESULT_FIELD_COUNT];
-    result_values(&run->shared, result, values);
+    struct result_row row;
+    result_values(&run->shared, result, &row);
     run->rows++;
     run->ok_rows += result->status == RESULT_OK;
     run->wrong_rows += result->status == RESULT_WRONG;
@@ -73,7 +78,7 @@ static enum status on_row(void *context, const struct result *result, struct sta
                       (unsigned long long)result->replaced.nan_values,
                       (unsigned long long)result->replaced.infinite_values);
     add_words(run, result);
-    return session_output_row(&run->output, values, text);
+    return session_output_row(&run->output, row.values, text);
 }
 
 /* Paths under the user's home are nobody's business: they become ~. */

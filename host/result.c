@@ -123,6 +123,7 @@ static void set_bytes(const struct result *result, struct writer_value *values) 
     values[RESULT_POOL_BYTES] = number_value(sizes->pool_bytes);
     values[RESULT_PADDING_BYTES] = number_value(sizes->tail_bytes + sizes->alignment_bytes);
     values[RESULT_SHARED_BYTES] = number_value(sizes->shared_bytes);
+    values[RESULT_PARTIAL_BYTES] = number_value(sizes->partial_bytes);
     values[RESULT_SPARE_BYTES] = number_value(sizes->spare_bytes);
     values[RESULT_PAGE_TABLE_BYTES] = number_value(sizes->page_table_bytes);
     values[RESULT_TENSOR_SCALE_BYTES] = number_value(sizes->tensor_scale_bytes);
@@ -171,7 +172,8 @@ static void set_speed(const struct result_run *run, const struct result *result,
 }
 
 void result_values(const struct result_run *run, const struct result *result,
-                   struct writer_value *values) {
+                   struct result_row *out) {
+    struct writer_value *values = out->values;
     for (size_t i = 0; i < RESULT_FIELD_COUNT; i++)
         values[i] = (struct writer_value){.kind = WRITER_NULL};
     set_run(run, values);
@@ -179,6 +181,13 @@ void result_values(const struct result_run *run, const struct result *result,
     if (result->has_sizes)
         set_bytes(result, values);
     if (result->has_work) {
+        result_groups_values(&result->groups, out->groups);
+        values[RESULT_GROUPS] =
+            (struct writer_value){.kind = WRITER_OBJECTS,
+                                  .as.objects = {.fields = result_group_fields,
+                                                 .values = out->groups,
+                                                 .field_count = RESULT_GROUP_FIELD_COUNT,
+                                                 .count = result->groups.count}};
         values[RESULT_WORKSPACE_BYTES] = number_value(result->workspace_bytes);
         values[RESULT_KV_READ_BYTES] = number_value(result->read_bytes);
         values[RESULT_KV_WRITTEN_BYTES] = number_value(result->written_bytes);

@@ -8,6 +8,7 @@
 
 #include "measure.h"
 #include "pool.h"
+#include "result_groups.h"
 #include "run_case.h"
 #include "verify.h"
 #include "writer.h"
@@ -68,6 +69,7 @@ struct result {
     bool has_speed;               /* only with status RESULT_OK */
     struct measure_series series; /* owned */
     struct writer_summary step, append, attend;
+    struct result_groups groups; /* with has_work; times with has_speed */
     struct measure_canary canary;
     bool has_baseline; /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
@@ -79,8 +81,14 @@ bool result_is_cold(const struct result_run *run, const struct result *result);
 double result_read_gb_per_s(const struct result *result);
 double result_ceiling_share(const struct result *result);
 
-/* Fills `values` (RESULT_FIELD_COUNT); texts point into `run` and `result`. */
+/* A row as the writer takes it. */
+struct result_row {
+    struct writer_value values[RESULT_FIELD_COUNT];
+    struct writer_value groups[MODEL_MAX_GROUPS * RESULT_GROUP_FIELD_COUNT];
+};
+
+/* Texts point into `run` and `result`, and `out` into itself. */
 void result_values(const struct result_run *run, const struct result *result,
-                   struct writer_value *values);
+                   struct result_row *out);
 
 #endif

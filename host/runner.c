@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "interrupt.h"
+#include "measure_groups.h"
 #include "progress.h"
 
 /* Cached values the references may read per row. */
@@ -96,6 +97,7 @@ static void build(struct work *work, struct entry *entry) {
         result->workspace_bytes = step_workspace_bytes(entry->step);
         result->read_bytes = step_read_bytes(entry->step);
         result->written_bytes = step_written_bytes(entry->step);
+        result_groups_take(entry->pool, entry->step, &result->groups);
         runner->quarters_done += entry->done ? 0 : 1;
         say(work, entry, "verifying");
         status = verify_pool(runner->ops, runner->device, entry->pool, entry->step, request.seed,
@@ -151,6 +153,19 @@ static enum status summarise(struct result *result, struct measure_contender *co
     return status;
 }
 
+/* A model of one group spends all of a step there. */
+static enum status itemise(const struct runner *runner, struct entry *entry,
+                           struct status_text *text) {
+    struct result_groups *groups = &entry->result.groups;
+    double ns[MODEL_MAX_GROUPS] = {entry->result.step.median};
+    enum status status = STATUS_OK;
+    if (groups->count > 1)
+        status = measure_groups(runner->ops, runner->device, entry->step, groups->count, ns, text);
+    for (uint32_t g = 0; g < groups->count && status == STATUS_OK; g++)
+        groups->groups[g].ns = ns[g];
+    return status;
+}
+
 static void compare_with_baseline(const struct result *baseline, struct result *result) {
     if (!baseline->has_speed || !result->has_speed)
         return;
@@ -185,8 +200,10 @@ static void measure_batch(struct work *work) {
             measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
-        const enum status summed =
+        enum status summed =
             status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
+        if (summed == STATUS_OK)
+            summed = itemise(runner, entry, &why);
         if (summed != STATUS_OK)
             fail(entry, summed, &why);
         measure_series_free(&contenders[i].series);

@@ -32,7 +32,10 @@ enum writer_kind {
     WRITER_SAMPLES, /* array of unsigned numbers */
     WRITER_SUMMARY, /* {median,q1,q3,min,max,n}: reals and n, from summary */
     WRITER_TEXTS,   /* array of strings (argv) */
+    WRITER_OBJECTS, /* array of objects, each with the same fields */
 };
+
+struct writer_field;
 
 struct writer_summary {
     double median, q1, q3, min, max;
@@ -56,6 +59,12 @@ struct writer_value {
             const char *const *values;
             size_t count;
         } texts;
+        struct {
+            const struct writer_field *fields; /* names alone are looked at */
+            const struct writer_value *values; /* [count][field_count] */
+            size_t field_count;
+            size_t count;
+        } objects;
     } as;
 };
 

@@ -63,6 +63,9 @@ static void json_text(FILE *to, const char *text) {
     (void)fputc('"', to);
 }
 
+static void json_object(FILE *to, const struct writer_field *fields,
+                        const struct writer_value *values, size_t count);
+
 static void json_value(FILE *to, const struct writer_value *value) {
     switch (value->kind) {
     case WRITER_NULL:
@@ -113,17 +116,31 @@ static void json_value(FILE *to, const struct writer_value *value) {
         }
         (void)fputs(value->as.texts.count == 0 ? "[]" : "]", to);
         return;
+    case WRITER_OBJECTS:
+        for (size_t i = 0; i < value->as.objects.count; i++) {
+            (void)fputc(i == 0 ? '[' : ',', to);
+            json_object(to, value->as.objects.fields,
+                        value->as.objects.values + i * value->as.objects.field_count,
+                        value->as.objects.field_count);
+        }
+        (void)fputs(value->as.objects.count == 0 ? "[]" : "]", to);
+        return;
     }
 }
 
-void writer_put_json(struct writer *writer, const struct writer_value *values) {
-    for (size_t i = 0; i < writer->field_count; i++) {
-        (void)fputc(i == 0 ? '{' : ',', writer->stream);
-        json_text(writer->stream, writer->fields[i].name);
-        (void)fputc(':', writer->stream);
-        json_value(writer->stream, &values[i]);
+static void json_object(FILE *to, const struct writer_field *fields,
+                        const struct writer_value *values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        (void)fputc(i == 0 ? '{' : ',', to);
+        json_text(to, fields[i].name);
+        (void)fputc(':', to);
+        json_value(to, &values[i]);
     }
-    (void)fputc('}', writer->stream);
+    (void)fputc('}', to);
+}
+
+void writer_put_json(struct writer *writer, const struct writer_value *values) {
+    json_object(writer->stream, writer->fields, values, writer->field_count);
 }
 
 /* RFC 4180: quoted where a comma, quote or line break asks for it. Lists and summaries as JSON. */

@@ -62,6 +62,7 @@ static char *table_cell(const struct writer_field *field, const struct writer_va
     case WRITER_NULL:
     case WRITER_SAMPLES:
     case WRITER_TEXTS:
+    case WRITER_OBJECTS:
         break;
     }
     return copy_cell(shown, markdown);
