@@ -17,7 +17,7 @@ struct append_side {
     uint64_t row_values; /* from one source row to the next */
     float tensor_scale;
     uint32_t format;
-    uint32_t groups;     /* in one KV head's row */
+    uint32_t groups;     /* in one KV head's row; of a record, its tiles */
     uint32_t all_groups; /* in all of them */
     uint32_t pieces;     /* in one token */
     bool rows_aligned;   /* every group of the source starts on 16 bytes */
@@ -103,12 +103,30 @@ struct append_piece {
         codec_store<BYTES, ALIGNMENT>(page + at.payload_bytes + (uint64_t)in_row * BYTES, codes);
     }
 
+    /* Tile g of a record, whose codec replaces what is not finite: that is only counted here. */
+    template <class Codec> GPU_DEVICE void tile(Codec codec, uint32_t g) {
+        const uint32_t head = g / Codec::TILES, which = g - head * Codec::TILES;
+        const float *from = row + (uint64_t)head * Codec::VALUES;
+        for (uint32_t i = which * Codec::TILE; i < (which + 1) * Codec::TILE && i < Codec::VALUES;
+             i++) {
+            const uint32_t magnitude = format_bits_magnitude(from[i]);
+            nan_values += magnitude > 0x7F800000u ? 1 : 0;
+            infinite_values += magnitude == 0x7F800000u ? 1 : 0;
+        }
+        const struct page_place at = page_locate(&side.plane, page_tokens, head, slot);
+        codec.encode(from, which, page + at.payload_bytes, page + at.scale_bytes);
+    }
+
     template <class Codec> GPU_DEVICE void operator()(Codec codec) {
-        enum : uint32_t { LANE_GROUPS = append_lane_groups(Codec::VALUES) };
+        enum : uint32_t { LANE_GROUPS = Codec::IS_RECORD ? 1 : append_lane_groups(Codec::VALUES) };
         const uint32_t first = piece * LANE_GROUPS * GPU_WARP_LANES + gpu_thread() % GPU_WARP_LANES;
         for (uint32_t i = 0; i < LANE_GROUPS; i++) {
             const uint32_t g = first + i * GPU_WARP_LANES;
-            if (g < side.all_groups)
+            if (g >= side.all_groups)
+                break;
+            if constexpr (Codec::IS_RECORD)
+                tile(codec, g);
+            else
                 group(codec, g);
         }
     }
@@ -187,17 +205,30 @@ GPU_KERNEL(APPEND_THREADS, 2) append_kernel(const struct append_arguments a) {
     }
 }
 
+/* What a lane encodes at once. */
+static uint32_t append_group_values(enum format_id format) {
+    switch (format) {
+#define RECORD(ID, ...)                                                                            \
+    case FORMAT_##ID:                                                                              \
+        return FORMAT_##ID##_TILE;
+#include "records.def"
+#undef RECORD
+    default:
+        return format_get(format)->group_values;
+    }
+}
+
 static void append_fill_side(const struct page_shape &shape, enum format_id format, uint32_t dim,
                              const struct page_plane &plane, const float *dev_rows,
                              float tensor_scale, struct append_side &out) {
-    const uint32_t values = format_get(format)->group_values;
+    const uint32_t values = append_group_values(format);
     const uint32_t piece_groups = append_lane_groups(values) * GPU_WARP_LANES;
     out.dev_rows = dev_rows;
     out.plane = plane;
     out.row_values = (uint64_t)shape.kv_heads * dim;
     out.tensor_scale = tensor_scale;
     out.format = format;
-    out.groups = dim / values;
+    out.groups = (dim + values - 1) / values;
     out.all_groups = out.groups * shape.kv_heads;
     out.pieces = (out.all_groups + piece_groups - 1) / piece_groups;
     out.rows_aligned = (uintptr_t)dev_rows % 16 == 0; /* and whole groups follow */

@@ -1,5 +1,5 @@
 /* A block takes a page at a time, a thread one scale group of a row, or eight values of a format
- * without groups. Planes have the same order of rows on both sides. */
+ * without groups and of a record. Planes have the same order of rows on both sides. */
 #include "attend_expand.h"
 
 #include "codec.cuh"
@@ -76,12 +76,31 @@ struct expand_page {
         }
     }
 
+    /* Items of eight values of a record. */
+    template <class Codec> GPU_DEVICE void row_items(Codec codec) {
+        enum : uint32_t { VALUES = 8, ROW_ITEMS = Codec::VALUES / VALUES };
+        for (uint32_t item = gpu_thread(); item < rows * ROW_ITEMS; item += gpu_threads()) {
+            const uint32_t row = item / ROW_ITEMS, first = item % ROW_ITEMS * VALUES;
+            const struct page_place at = page_locate(&side.from, rows, 0, row);
+            float values[VALUES];
+            for (uint32_t i = 0; i < VALUES; i++)
+                values[i] = codec.value(from + at.payload_bytes, from + at.scale_bytes, first + i);
+            expand_store<VALUES>(to + page_locate(&side.to, rows, 0, row).payload_bytes +
+                                     (uint64_t)first * 2,
+                                 values, to_bf16);
+        }
+    }
+
     template <class Codec> GPU_DEVICE void operator()(Codec codec) {
-        enum : uint32_t { BUNDLE = Codec::VALUES == 1 ? 8 : 1 };
-        if (side.dim % (BUNDLE * Codec::VALUES) == 0)
-            items<BUNDLE>(codec);
-        else
-            items<1>(codec);
+        if constexpr (Codec::IS_RECORD) {
+            row_items(codec);
+        } else {
+            enum : uint32_t { BUNDLE = Codec::VALUES == 1 ? 8 : 1 };
+            if (side.dim % (BUNDLE * Codec::VALUES) == 0)
+                items<BUNDLE>(codec);
+            else
+                items<1>(codec);
+        }
     }
 };
 
@@ -97,7 +116,8 @@ GPU_KERNEL(EXPAND_THREADS, 2) attend_expand_kernel(const struct expand_arguments
 
 /* Scales with fp32's exponents. */
 static bool expand_needs_range(enum format_id format) {
-    return format == FORMAT_BF16 || format == FORMAT_MXFP4 || format == FORMAT_FP4_MX_BLOCK16;
+    return format_is_record(format) || format == FORMAT_BF16 || format == FORMAT_MXFP4 ||
+           format == FORMAT_FP4_MX_BLOCK16;
 }
 
 /* Values of more than bf16's 8 significant bits; nvfp4's and fp8's have fewer. */
@@ -109,6 +129,11 @@ static bool expand_needs_precision(enum format_id format) {
 extern "C" enum status gpu_attend_expand_layout(const struct page_shape *from,
                                                 struct page_layout *out, struct status_text *text) {
     struct page_shape shape = *from;
+    if (from->k_format == FORMAT_FP8_DS_MLA_656)
+        return status_set(text, STATUS_REFUSED,
+                          "kernel expand: %s has fp32 scales, and no 16-bit format holds what they "
+                          "make of its codes (--kernel simple reads it)",
+                          format_get(from->k_format)->name);
     const bool bf16 = expand_needs_range(from->k_format) || expand_needs_range(from->v_format);
     if (bf16 && (expand_needs_precision(from->k_format) || expand_needs_precision(from->v_format)))
         return status_set(text, STATUS_REFUSED,

@@ -31,14 +31,33 @@ struct simple_decode {
     uint32_t count;
     float *tile; /* [count][dim] */
 
-    template <class Codec> GPU_DEVICE void operator()(Codec codec) {
-        const uint32_t groups = dim / Codec::VALUES;
-        for (uint32_t item = gpu_thread(); item < count * groups; item += gpu_threads()) {
-            const uint32_t token = item / groups, g = item - token * groups;
-            uint32_t slot;
-            const int32_t page = attend_page(a, place, place.first_slot + first + token, &slot);
-            const uint8_t *base = a.dev_pages + (uint64_t)page * a.page_stride_bytes;
-            const struct page_place at = page_locate(&plane, a.page_tokens.divisor, kv_head, slot);
+    /* Where token `token` of the tile is stored: its page, and the row in it. */
+    GPU_DEVICE const uint8_t *locate(uint32_t token, struct page_place &at) {
+        uint32_t slot;
+        const int32_t page = attend_page(a, place, place.first_slot + first + token, &slot);
+        at = page_locate(&plane, a.page_tokens.divisor, kv_head, slot);
+        return a.dev_pages + (uint64_t)page * a.page_stride_bytes;
+    }
+
+    /* A warp per row. */
+    template <class Codec> GPU_DEVICE void rows(Codec codec) {
+        const uint32_t warp = gpu_thread() / GPU_WARP_LANES, lane = gpu_thread() % GPU_WARP_LANES;
+        for (uint32_t token = warp; token < count; token += SIMPLE_WARPS) {
+            struct page_place at;
+            const uint8_t *base = locate(token, at);
+            for (uint32_t i = lane; i < dim; i += GPU_WARP_LANES)
+                tile[(uint64_t)token * dim + i] =
+                    codec.value(base + at.payload_bytes, base + at.scale_bytes, i);
+        }
+    }
+
+    /* A thread per group. */
+    template <class Codec> GPU_DEVICE void groups(Codec codec) {
+        const uint32_t row_groups = dim / Codec::VALUES;
+        for (uint32_t item = gpu_thread(); item < count * row_groups; item += gpu_threads()) {
+            const uint32_t token = item / row_groups, g = item - token * row_groups;
+            struct page_place at;
+            const uint8_t *base = locate(token, at);
             float units[Codec::VALUES];
             const float scale =
                 codec.decode(base + at.payload_bytes + (uint64_t)g * Codec::PAYLOAD_BYTES,
@@ -46,6 +65,13 @@ struct simple_decode {
             for (uint32_t i = 0; i < Codec::VALUES; i++)
                 tile[(uint64_t)token * dim + g * Codec::VALUES + i] = units[i] * scale;
         }
+    }
+
+    template <class Codec> GPU_DEVICE void operator()(Codec codec) {
+        if constexpr (Codec::IS_RECORD)
+            rows(codec);
+        else
+            groups(codec);
     }
 };
 

@@ -1,6 +1,8 @@
-/* The codecs of formats.def as types, so that a kernel's loop can be written once and exists for
- * every format: codec_switch picks one outside the loop. Slow and plain: the fast decoders are
- * elsewhere. */
+/* The codecs of formats.def and records.def as types, so that a kernel's loop can be written once
+ * and exists for every format: codec_switch picks one outside the loop. Slow and plain: the fast
+ * decoders are elsewhere. A record's scales are scattered over its row, so it is read value by
+ * value and written tile by tile, straight to memory: a whole row does not fit a thread's
+ * registers. */
 #ifndef CODEC_CUH
 #define CODEC_CUH
 
@@ -8,10 +10,16 @@
 #include "format_bf16.h"
 #include "format_f16.h"
 #include "format_fp4_mx_block16.h"
+#include "format_fp8_ds_mla_528.h"
+#include "format_fp8_ds_mla_584.h"
+#include "format_fp8_ds_mla_656.h"
 #include "format_fp8_e4m3.h"
 #include "format_fp8_e5m2.h"
+#include "format_index_fp8_132.h"
 #include "format_mxfp4.h"
 #include "format_nvfp4.h"
+#include "format_nvfp4_ds_mla_288.h"
+#include "format_nvfp4_ds_mla_352.h"
 #include "format_q4_0.h"
 #include "format_q4_0_ggml.h"
 #include "format_q8_0.h"
@@ -27,7 +35,7 @@ GPU_CONSTEXPR uint32_t codec_alignment(uint32_t bytes) {
 #define FORMAT(ID, name, values, payload, scale, nan, tensor, bits, tolerance)                     \
     struct codec_##name {                                                                          \
         enum : uint32_t { VALUES = (values), PAYLOAD_BYTES = (payload), SCALE_BYTES = (scale) };   \
-        enum : bool { HAS_NAN = (nan) };                                                           \
+        enum : bool { HAS_NAN = (nan), IS_RECORD = false };                                        \
         GPU_DEVICE void encode(const float *x, float tensor_scale, uint8_t *codes,                 \
                                uint8_t *scales) {                                                  \
             format_##name##_encode(x, tensor_scale, codes, scales);                                \
@@ -39,6 +47,25 @@ GPU_CONSTEXPR uint32_t codec_alignment(uint32_t bytes) {
 #include "formats.def"
 #undef FORMAT
 
+#define RECORD(ID, name, latent, rope, key, tile, payload, scale, align, bits, tolerance)          \
+    struct codec_##name {                                                                          \
+        enum : uint32_t {                                                                          \
+            VALUES = FORMAT_##ID##_VALUES,                                                         \
+            TILE = (tile),                                                                         \
+            TILES = FORMAT_##ID##_TILES                                                            \
+        };                                                                                         \
+        enum : bool { IS_RECORD = true };                                                          \
+        GPU_DEVICE void encode(const float *row, uint32_t which, uint8_t *codes,                   \
+                               uint8_t *scales) {                                                  \
+            format_##name##_encode(row, which, codes, scales);                                     \
+        }                                                                                          \
+        GPU_DEVICE float value(const uint8_t *codes, const uint8_t *scales, uint32_t i) {          \
+            return format_##name##_unit(codes, i) * format_##name##_factor(codes, scales, i);      \
+        }                                                                                          \
+    };
+#include "records.def"
+#undef RECORD
+
 /* work(codec_nvfp4()) and so on; `work` is an object with a templated operator(). */
 template <class Work> GPU_DEVICE void codec_switch(uint32_t format, Work &work) {
     switch (format) {
@@ -48,6 +75,12 @@ template <class Work> GPU_DEVICE void codec_switch(uint32_t format, Work &work) 
         break;
 #include "formats.def"
 #undef FORMAT
+#define RECORD(ID, name, ...)                                                                      \
+    case FORMAT_##ID:                                                                              \
+        work(codec_##name());                                                                      \
+        break;
+#include "records.def"
+#undef RECORD
     default:
         break;
     }

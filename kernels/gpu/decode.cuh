@@ -362,9 +362,9 @@ template <> struct decode_for_scores<decode_mxfp4> {
 
 /* decode_of<FORMAT_NVFP4>::type and so on, from the list of formats. */
 template <int format> struct decode_of;
-#define FORMAT(ID, id, values, payload, scale, nan, tensor, bits, tolerance)                       \
+#define MMA_FORMAT(ID, id)                                                                         \
     template <> struct decode_of<FORMAT_##ID> { typedef decode_##id type; };
-#include "formats.def"
-#undef FORMAT
+#include "mma_formats.def"
+#undef MMA_FORMAT
 
 #endif

@@ -117,11 +117,30 @@ static bool choose(const struct gpu_machine *machine, const struct page_shape *s
     return out->kernel != NULL;
 }
 
+/* Whether there is a decoder of that format to build mma kernels with. */
+static bool has_decoder(enum format_id format) {
+    switch (format) {
+#define MMA_FORMAT(ID, id) case FORMAT_##ID:
+#include "mma_formats.def"
+#undef MMA_FORMAT
+        return true;
+    default:
+        return false;
+    }
+}
+
 static enum status refuse_shape(const struct gpu_machine *machine, const char *kernel,
                                 const struct page_shape *shape, struct status_text *text) {
     const char *k_name = format_get(shape->k_format)->name;
     const char *v_name = format_get(shape->v_format)->name;
     const struct attend_kernel *kernels = pair_kernels(shape);
+    const enum format_id unread = has_decoder(shape->k_format) ? shape->v_format : shape->k_format;
+    if (!has_decoder(unread))
+        return status_set(
+            text, STATUS_REFUSED,
+            "kernel %s has no decoder of %s; simple reads it, and expand what 16 bits "
+            "can hold",
+            kernel, format_get(unread)->name);
     if (kernels == NULL)
         return status_set(text, STATUS_REFUSED,
                           "kernel %s is not built for K %s with V %s (--kernel simple reads any "

@@ -2,7 +2,7 @@
 # OUT. Beside them attend_pairs_list.h, which names the same pairs for C: the targets of the calling
 # folder see it.
 # KVGAUGE_PAIRS: default; same: those with K and V in one format; all: every combination of formats;
-# or a list of formats (BF16;NVFP4), each with itself. KVGAUGE_CUDA_SMALL makes same of default.
+# or a list of formats (BF16;NVFP4), each with itself. Formats: those of mma_formats.def. KVGAUGE_CUDA_SMALL makes same of default.
 set(KVGAUGE_PAIRS default CACHE STRING "K and V formats that mma kernels combine: default, same, all, or formats")
 set(gpu_pair_folder ${CMAKE_CURRENT_LIST_DIR})
 
@@ -31,8 +31,8 @@ function(gpu_pair_rows out)
     message(FATAL_ERROR "KVGAUGE_PAIRS=${KVGAUGE_PAIRS}: default, same, all or formats such as BF16;NVFP4")
   endif()
   if(asked STREQUAL "all")
-    file(STRINGS ${gpu_pair_folder}/../../layouts/formats.def formats REGEX "^FORMAT\\([A-Z]")
-    list(TRANSFORM formats REPLACE "^FORMAT\\(([A-Z0-9_]+),.*" "\\1")
+    file(STRINGS ${gpu_pair_folder}/mma_formats.def formats REGEX "^MMA_FORMAT\\([A-Z]")
+    list(TRANSFORM formats REPLACE "^MMA_FORMAT\\(([A-Z0-9_]+),.*" "\\1")
     foreach(k IN LISTS formats)
       foreach(v IN LISTS formats)
         if(NOT rows MATCHES "(^|;)${k}/${v}/")

@@ -27,6 +27,18 @@ bool is_planar(enum format_id format) {
     return format != FORMAT_Q8_0_GGML && format != FORMAT_Q4_0_GGML;
 }
 
+/* The others have no mma kernel. */
+bool has_decoder(enum format_id format) {
+    switch (format) {
+#define MMA_FORMAT(ID, id) case FORMAT_##ID:
+#include "mma_formats.def"
+#undef MMA_FORMAT
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* 0, or 1 with a line that says what is wrong. */
 unsigned judge(enum format_id format, const ptx_loop &loop) {
     const uint64_t conflicts = loop.all.wavefronts - loop.all.least_wavefronts;
@@ -57,6 +69,8 @@ int main() {
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
     for (int i = 0; i < FORMAT_COUNT; i++) {
         const enum format_id format = (enum format_id)i;
+        if (!has_decoder(format))
+            continue;
         ptx_loop loop, odd;
         status = ptx_measure_loop(format, HEAD_DIM, 16, device, loop, &text);
         if (status == STATUS_OK)

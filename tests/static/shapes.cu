@@ -20,9 +20,8 @@ template <class F> static void print(const char *name) {
 }
 
 int main() {
-#define FORMAT(ID, id, values, payload, scale, nan, tensor, bits, tolerance)                       \
-    print<decode_##id>(#id);
-#include "formats.def"
-#undef FORMAT
+#define MMA_FORMAT(ID, id) print<decode_##id>(#id);
+#include "mma_formats.def"
+#undef MMA_FORMAT
     return 0;
 }
