@@ -100,8 +100,9 @@ step_tidy() { step tidy-build build tidy; }
 # program says where there is no device. The tests of a GPU are scripts/gpu_check.sh's.
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
-        test_conformance_cuda test_conformance_faults_cuda record_vectors test_cuda_backend \
-        test_cuda_faults test_attend_pairs_cuda -- -k 0
+        test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
+        record_vectors test_cuda_backend test_cuda_faults test_cuda_state test_attend_pairs_cuda \
+        -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
@@ -111,6 +112,7 @@ step_cuda() {
     step cuda-pairs build-cuda/tests/cuda/test_attend_pairs_cuda
     step cuda-backend build-cuda/tests/cuda/test_cuda_backend
     step cuda-faults build-cuda/tests/cuda/test_cuda_faults
+    step cuda-state build-cuda/tests/cuda/test_cuda_state
     if [ -e /proc/driver/nvidia/version ]; then
         skip cuda-cli-no-gpu 'an NVIDIA driver is here'
     else

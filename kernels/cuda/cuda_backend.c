@@ -138,6 +138,11 @@ static enum status attend(struct backend_device *device, const struct backend_at
     return gpu_attend(machine_of(device), work, text);
 }
 
+static enum status state_step(struct backend_device *device, const struct backend_state_step *work,
+                              struct status_text *text) {
+    return gpu_state(machine_of(device), work, text);
+}
+
 static enum status stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text) {
     return gpu_stream_read(machine_of(device), dev_from, bytes, device->dev_sink, text);
@@ -165,6 +170,7 @@ const struct backend_ops cuda_backend_ops = {
     .attend_workspace_bytes = attend_workspace_bytes,
     .append = append,
     .attend = attend,
+    .state_step = state_step,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
     .record_begin = cuda_record_begin,

@@ -1,6 +1,7 @@
 /* The device code's only face to C: backend.h's operations, expressed as launches. Whoever can
  * launch a kernel (kernels/cuda with the CUDA runtime, tests/simt with fibers) gives a gpu_machine
- * and gets append, attend and the ceilings. No CUDA header here, and no CUDA runtime call below. */
+ * and gets append, attend, state steps and the ceilings. No CUDA header here, and no CUDA runtime
+ * call below. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -54,6 +55,9 @@ enum status gpu_attend(const struct gpu_machine *machine, const struct backend_a
 /* dev_replaced: two uint64_t (NaN, infinite values) that are added to, or NULL. */
 enum status gpu_append(const struct gpu_machine *machine, const struct backend_append *work,
                        uint64_t *dev_replaced, struct status_text *text);
+/* Refuses, by name, values of another size than there are. */
+enum status gpu_state(const struct gpu_machine *machine, const struct backend_state_step *work,
+                      struct status_text *text);
 /* dev_sink: 4 bytes that are written only in theory, so that the reads are not dropped. */
 enum status gpu_stream_read(const struct gpu_machine *machine, const void *dev_from, uint64_t bytes,
                             uint32_t *dev_sink, struct status_text *text);

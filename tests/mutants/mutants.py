@@ -7,7 +7,8 @@ then built as far as one layer of checks needs it, and checked: a fault that no 
     mutants.py ... --only NAME                             one fault
 
 A patch starts with a line that says what is wrong, then `caught by: LAYER...` and perhaps
-`kernels: LIST`, those that the conformance suite runs (mma unless told). Conformance runs as it does
+`kernels: LIST`, those that the conformance suite runs (mma unless told), and `test: NAME`, the part of
+the suite that is to see it (test_conformance unless told). Conformance runs as it does
 elsewhere, for a build of three formats, head dim 128 and one latent, and stops at the first wrong case.
 Layers: see LAYERS. Exit: 0 all faults were caught, 1 not, 77 something needed is not here."""
 import argparse
@@ -28,17 +29,17 @@ BUILDS = {"plain": ["-DCMAKE_BUILD_TYPE=Release"],
                    "-DKVGAUGE_PTX=OFF"]}
 CONFORMANCE = {"KVGAUGE_CONFORMANCE_FORMATS": FORMATS, "KVGAUGE_CONFORMANCE_STOP": "1",
                "KVGAUGE_CONFORMANCE_DIMS": "128/128,320/256", "KVGAUGE_CONFORMANCE_CASES": "0"}
-# name: (build, targets, command, environment); {b} is the build's folder, {s} the sources'
+# name: (build, targets, command, environment); {b} is the build's folder, {s} the sources', {t} the test
 LAYERS = {
     "golden": ("plain", ["test_golden"], ["{b}/tests/golden/test_golden"], {}),
     "unit": ("plain", ["test_pool_pages"], ["{b}/tests/test_pool_pages"], {}),
-    "cpu": ("plain", ["test_conformance"], ["{b}/tests/conformance/test_conformance"], CONFORMANCE),
-    "simt": ("plain", ["test_conformance_simt"], ["{b}/tests/simt/test_conformance_simt"], CONFORMANCE),
-    "race": ("plain", ["test_conformance_race"], ["{b}/tests/simt/race/test_conformance_race"],
+    "cpu": ("plain", ["{t}"], ["{b}/tests/conformance/{t}"], CONFORMANCE),
+    "simt": ("plain", ["{t}_simt"], ["{b}/tests/simt/{t}_simt"], CONFORMANCE),
+    "race": ("plain", ["{t}_race"], ["{b}/tests/simt/race/{t}_race"],
              dict(CONFORMANCE, KVGAUGE_SIMT_SHARED="101376")),
-    "asan": ("asan", ["test_conformance_simt"], ["{b}/tests/simt/test_conformance_simt"],
+    "asan": ("asan", ["{t}_simt"], ["{b}/tests/simt/{t}_simt"],
              dict(CONFORMANCE, ASAN_OPTIONS="detect_stack_use_after_return=0")),
-    "ptx": ("plain", ["test_conformance_ptx", "ptx_modules_80"], ["{b}/tests/ptx/test_conformance_ptx"],
+    "ptx": ("plain", ["{t}_ptx", "ptx_modules_80"], ["{b}/tests/ptx/{t}_ptx"],
             dict(CONFORMANCE, KVGAUGE_PTX_FOLDER="{b}/tests/ptx/80", KVGAUGE_PTX_SHARED="166912")),
     "static": (None, [], [sys.executable, "{s}/tests/static/static_report.py", "--source", "{s}", "--work",
                           "{b}/static", "--archs", "90", "--check", "{s}/tests/static/budget.json"], {}),
@@ -59,6 +60,8 @@ class Mutant:
         self.layers = re.search(r"^caught by: (.*)$", text, re.M).group(1).split()
         kernels = re.search(r"^kernels: (.*)$", text, re.M)
         self.kernels = kernels.group(1) if kernels else "mma"
+        test = re.search(r"^test: (.*)$", text, re.M)
+        self.test = test.group(1) if test else "test_conformance"
         self.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
 
     def all_layers(self):
@@ -102,12 +105,12 @@ class Tree:
                 return False
         return self.call(["cmake", "--build", folder, "-j1", "--target", *targets]) == 0
 
-    def check(self, layer, kernels):
+    def check(self, layer, kernels, test):
         """'passed', 'caught', 'not built' or 'not run'."""
         build, targets, command, environment = LAYERS[layer]
-        if build is not None and not self.build(build, targets):
+        folders = {"b": os.path.join(self.work, build or ""), "s": self.files, "t": test}
+        if build is not None and not self.build(build, [name.format(**folders) for name in targets]):
             return "not built"
-        folders = {"b": os.path.join(self.work, build or ""), "s": self.files}
         environment = {key: value.format(**folders) for key, value in environment.items()}
         environment["KVGAUGE_CONFORMANCE_KERNELS"] = kernels
         code = self.call([word.format(**folders) for word in command], environment, LIMIT_S)
@@ -129,14 +132,15 @@ def run_layer(source, work, layer, mutants, found, say):
     """One copy of the sources, and one layer's part of a build, for all the faults it is asked about."""
     tree = Tree(source, os.path.join(work, layer))
     kernels = {"cpu": "tiled,simple"}.get(layer, "mma,simple")
-    sound = tree.check(layer, kernels)
-    say("nothing planted", layer, sound, 0)
-    if sound not in ("passed", "not run"):
-        return
+    for test in sorted({mutant.test for mutant in mutants}):
+        sound = tree.check(layer, kernels, test)
+        say("nothing planted", layer, sound, 0)
+        if sound not in ("passed", "not run"):
+            return
     for mutant in mutants:
         start = time.monotonic()
         planted = tree.plant(mutant)
-        outcome = tree.check(layer, mutant.kernels) if planted else "the patch does not apply"
+        outcome = tree.check(layer, mutant.kernels, mutant.test) if planted else "the patch does not apply"
         found[mutant.name][layer] = outcome
         say(mutant.name, layer, outcome, time.monotonic() - start)
         tree.restore(mutant)

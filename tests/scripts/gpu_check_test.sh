@@ -39,7 +39,7 @@ fake "$work/programs/kvgauge" 'case "$1" in
 device) printf "%s\n" "device                   NVIDIA H200" "instruction set          sm_90" ;;
 run) echo "{\"row\":\"$5\"}" ;;
 esac'
-for name in test_conformance_cuda test_conformance_faults_cuda; do
+for name in test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda; do
     fake "$work/programs/$name" 'echo conforms'
 done
 # shellcheck disable=SC2016
@@ -62,7 +62,7 @@ check 'dry run: packs a build for sm_90' has "$work/said" 'cmake .*TARGETS=90$'
 gpu_check --build-dir "$work/programs"
 check 'all well: exit code 0' [ $? -eq 0 ]
 check 'no sanitizer: said and skipped' has "$work/said" 'skipped memcheck: no compute-sanitizer'
-check 'counts' has "$work/said" '9 passed, 0 failed, 2 skipped'
+check 'counts' has "$work/said" '10 passed, 0 failed, 2 skipped'
 check 'a row of each geometry' [ "$(grep -c row "$results/rows.jsonl")" -eq 6 ]
 check 'vectors are named after the target' [ -s "$results/vectors_sm_90.txt" ]
 check 'at most 8 files' [ "$(find "$results" -type f | wc -l)" -le 8 ]
