@@ -60,6 +60,9 @@ static enum status create_group(struct pool *pool, uint32_t g, const struct pool
                              shape->v_in_k ? 0 : shape->v_dim, &group->bank, text);
     if (status != STATUS_OK)
         return status;
+    if (request->rotate)
+        group->rotated = rotate_points_of(pool->model->groups[g].kind, shape);
+    rotate_bank(&group->bank, group->rotated);
     const struct generate_bank *bank = &group->bank;
     group->k_tensor_scale =
         format_tensor_scale(shape->k_format, bank->k_amax, request->kv_scale_amax);
@@ -256,6 +259,10 @@ bool pool_resident_bytes(const struct pool *pool, uint64_t *out) {
 
 void pool_replaced_get(const struct pool *pool, struct format_replaced *out) {
     *out = pool->replaced;
+}
+
+uint32_t pool_rotate_points(const struct pool *pool, uint32_t group) {
+    return pool->groups[group].rotated.k;
 }
 
 uint32_t pool_group_count(const struct pool *pool) {

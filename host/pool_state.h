@@ -3,6 +3,7 @@
 #define POOL_STATE_H
 
 #include "pool_layout.h"
+#include "rotate.h"
 
 struct pool_group_state {
     struct pool_pages pages;
@@ -13,6 +14,7 @@ struct pool_group_state {
     const float *dev_v_rows;
     float k_tensor_scale;
     float v_tensor_scale;
+    struct rotate_points rotated;
 };
 
 struct pool {
