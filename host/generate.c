@@ -114,7 +114,7 @@ static void add_sink(uint64_t seed, uint64_t stream, struct generate_bank *bank)
     }
 }
 
-static float largest_magnitude(const float *values, uint64_t count) {
+float generate_largest(const float *values, uint64_t count) {
     float largest = 0;
     for (uint64_t i = 0; i < count; i++) {
         const float magnitude = values[i] < 0 ? -values[i] : values[i];
@@ -161,8 +161,8 @@ enum status generate_bank_create(uint64_t seed, uint64_t stream, enum options_da
         add_bias(seed, stream, out);
     if (data == OPTIONS_DATA_SINK)
         add_sink(seed, stream, out);
-    out->k_amax = largest_magnitude(out->k, k_count);
-    out->v_amax = v_dim > 0 ? largest_magnitude(out->v, v_count) : 0;
+    out->k_amax = generate_largest(out->k, k_count);
+    out->v_amax = v_dim > 0 ? generate_largest(out->v, v_count) : 0;
     return STATUS_OK;
 }
 
@@ -170,6 +170,12 @@ void generate_bank_destroy(struct generate_bank *bank) {
     free(bank->k);
     free(bank->v);
     *bank = (struct generate_bank){0};
+}
+
+float generate_exact(float value) {
+    int32_t sixteenths = (int32_t)(value * 16.0f);
+    sixteenths = sixteenths > 127 ? 127 : sixteenths < -127 ? -127 : sixteenths;
+    return (float)sixteenths * 0.0625f;
 }
 
 void generate_queries(uint64_t seed, uint64_t stream, enum options_data data, uint32_t seqs,
@@ -182,10 +188,7 @@ void generate_queries(uint64_t seed, uint64_t stream, enum options_data data, ui
             float value = generate_random_normal(&random);
             if (data == OPTIONS_DATA_SINK)
                 value += sink_direction(seed, stream, channel);
-            /* Sixteenths up to +-8: at most 8 significant bits, exact in bf16 and f16. */
-            int32_t sixteenths = (int32_t)(value * 16.0f);
-            sixteenths = sixteenths > 127 ? 127 : sixteenths < -127 ? -127 : sixteenths;
-            out[row * k_dim + channel] = (float)sixteenths * 0.0625f;
+            out[row * k_dim + channel] = generate_exact(value);
         }
     }
 }

@@ -27,6 +27,11 @@ enum status generate_bank_create(uint64_t seed, uint64_t stream, enum options_da
                                  struct generate_bank *out, struct status_text *text);
 void generate_bank_destroy(struct generate_bank *bank);
 
+/* Largest magnitude of `count` values. */
+float generate_largest(const float *values, uint64_t count);
+/* A query's value: sixteenths, up to +-8, toward zero. At most 8 significant bits: exact in bf16
+ * and in f16. */
+float generate_exact(float value);
 /* Queries [seqs][query_heads][k_dim], every value exact in bf16 and in f16. */
 void generate_queries(uint64_t seed, uint64_t stream, enum options_data data, uint32_t seqs,
                       uint32_t query_heads, uint32_t k_dim, float *out);

@@ -103,6 +103,7 @@ struct options {
     bool page_order_sequential;
     uint64_t llc_bytes; /* 0: not given */
     enum options_data data;
+    bool rotate; /* --rotate hadamard */
     uint64_t seed;
     uint64_t samples; /* 0: until --min-time */
     double min_time_s;

@@ -134,11 +134,8 @@ PARSER(data) {
 }
 
 PARSER(rotate) {
-    (void)options;
-    if (strcmp(text, "hadamard") == 0)
-        return status_set(message, STATUS_BAD_INPUT,
-                          "%s hadamard: not in this version; none is allowed", option);
-    CHOOSE("none")
+    CHOOSE("none", "hadamard")
+    options->rotate = chosen == 1;
     return status;
 }
 

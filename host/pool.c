@@ -95,6 +95,9 @@ static enum status create_pages(struct pool *pool, uint32_t g, const struct pool
                              shape->v_in_k ? 0 : shape->v_dim, &group->bank, text);
     if (status != STATUS_OK)
         return status;
+    if (request->rotate)
+        group->rotated = rotate_points_of(pool->model->groups[g].kind, shape);
+    rotate_bank(&group->bank, group->rotated);
     const struct generate_bank *bank = &group->bank;
     group->k_tensor_scale =
         format_tensor_scale(shape->k_format, bank->k_amax, request->kv_scale_amax);
@@ -302,6 +305,10 @@ const struct model *pool_model(const struct pool *pool) {
 
 uint32_t pool_seqs(const struct pool *pool) {
     return pool->seqs;
+}
+
+uint32_t pool_rotate_points(const struct pool *pool, uint32_t group) {
+    return pool->groups[group].rotated.k;
 }
 
 uint32_t pool_group_count(const struct pool *pool) {

@@ -30,6 +30,7 @@ struct pool_request {
     bool sequential_pages; /* else a seeded permutation of the whole pool */
     uint64_t seed;
     enum options_data data;
+    bool rotate; /* rows are rotated before they are quantised, by llama.cpp's rule (rotate.h) */
 };
 
 /* What a request will take, before anything is allocated. Every byte has a name:
@@ -78,6 +79,10 @@ bool pool_driver_bytes(const struct pool *pool, uint64_t *out);
 /* Level 5: resident bytes of the allocation; false where not known. */
 bool pool_resident_bytes(const struct pool *pool, uint64_t *out);
 void pool_replaced_get(const struct pool *pool, struct format_replaced *out);
+
+/* How many values of a group's K rows were rotated together, and so must be its queries'; 0:
+ * none. */
+uint32_t pool_rotate_points(const struct pool *pool, uint32_t group);
 
 /* One group as the kernels see it. */
 const struct model *pool_model(const struct pool *pool);

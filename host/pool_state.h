@@ -3,6 +3,7 @@
 #define POOL_STATE_H
 
 #include "pool_layout.h"
+#include "rotate.h"
 
 struct pool_group_state {
     struct pool_pages pages;
@@ -15,6 +16,7 @@ struct pool_group_state {
     float v_tensor_scale;
     uint64_t *rows;                  /* [seqs] what each sequence reaches */
     struct backend_memory arguments; /* of appends: first rows, counts, bank rows: [3][seqs] */
+    struct rotate_points rotated;
 };
 
 struct pool {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend_build.h"
+#include "rotate.h"
 #include "version_info.h"
 
 const struct writer_field result_fields[RESULT_FIELD_COUNT] = {
@@ -101,9 +102,12 @@ static void set_case(const struct result *result, struct writer_value *values) {
     values[RESULT_PAGE_ORDER] =
         text_value(options->page_order_sequential ? "sequential" : "shuffled");
     values[RESULT_DATA] = text_value(options_data_name(options->data));
-    values[RESULT_ROTATE] = text_value("none");
     struct options_format resolved;
     const struct formula_storage storage = run_case_storage(one, result->format, &resolved);
+    /* What was done, not what was asked: 16-bit rows are the same with and without. */
+    const bool rotated =
+        options->rotate && rotate_any(&one->model, storage.k_format, storage.v_format);
+    values[RESULT_ROTATE] = text_value(rotated ? "hadamard" : "none");
     /* Names from the tables, not from `resolved`: values outlive this function. */
     values[RESULT_K_FORMAT] = text_value(format_get(storage.k_format)->name);
     values[RESULT_V_FORMAT] = text_value(format_get(storage.v_format)->name);

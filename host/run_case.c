@@ -11,6 +11,7 @@
 #include "line_words.h"
 #include "model_source.h"
 #include "number.h"
+#include "rotate.h"
 
 enum { SUITE_MAX_WORDS = 64, SUITE_MAX_LINE = 1024 };
 
@@ -95,6 +96,21 @@ static enum status add_case(struct run_case_list *list, const struct run_case *o
     return make_lengths(&list->cases[list->count++], text);
 }
 
+/* As in llama.cpp, no error: such rows are stored as they are. */
+static void say_unrotated(const struct model *model) {
+    for (uint32_t g = 0; g < model->group_count; g++) {
+        char words[96];
+        if (!rotate_unfit(&model->groups[g]))
+            continue;
+        model_group_words(&model->groups[g], words, sizeof words);
+        (void)fprintf(
+            stderr,
+            "kvgauge: %s: --rotate hadamard leaves rows that are no multiple of 64 values "
+            "as they are: %s\n",
+            model->name, words);
+    }
+}
+
 static enum status add_model(struct run_case_list *list, const struct options *options,
                              const char *spec, struct status_text *text) {
     struct run_case one = {.options = options, .page_tokens = 16, .auto_format = FORMAT_BF16};
@@ -108,6 +124,8 @@ static enum status add_model(struct run_case_list *list, const struct options *o
         return status;
     if (whole.remark[0] != '\0')
         (void)fprintf(stderr, "kvgauge: %s: %s\n", whole.name, whole.remark);
+    if (options->rotate)
+        say_unrotated(&whole);
     struct status_text why = {""};
     one.refused = model_shard(&whole, options->tp, &one.model, &why);
     (void)snprintf(one.reason, sizeof one.reason, "%s", why.line);
@@ -165,6 +183,7 @@ static void inherit(struct options *line, const struct options *from) {
     line->kv_scale_amax = from->kv_scale_amax;
     line->page_order_sequential = from->page_order_sequential;
     line->data = from->data;
+    line->rotate = from->rotate;
     line->seed = from->seed;
     line->samples = from->samples;
     line->min_time_s = from->min_time_s;
@@ -290,6 +309,7 @@ enum status run_case_request(const struct run_case *one, const struct options_fo
         .sequential_pages = one->options->page_order_sequential,
         .seed = one->options->seed,
         .data = one->options->data,
+        .rotate = one->options->rotate,
     };
     return STATUS_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rotate.h"
+
 /* Tokens in one tile of the plan: small enough to balance short sequences, large enough that a
  * segment's start costs nothing. */
 enum { STEP_TILE_TOKENS = 64 };
@@ -63,6 +65,8 @@ static enum status upload_io(struct step *step, uint32_t index, uint64_t seed,
                           "no host memory for %llu bytes of queries and sinks",
                           (unsigned long long)(query_bytes + sink_bytes));
     generate_queries(seed, index, data, seqs, model->query_heads, shape->k_dim, attention->queries);
+    rotate_queries(attention->queries, query_bytes / sizeof(float),
+                   pool_rotate_points(step->pool, index));
     if (model->sinks)
         generate_sinks(seed, index, model->query_heads, attention->sinks);
     enum status status = step->ops->memory_allocate(

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "generate.h"
+#include "rotate.h"
 
 /* Room for queries, weights, scores and choices in one allocation. */
 static enum status allocate(struct step *step, struct step_index *index, uint32_t key_dim,
@@ -55,6 +56,8 @@ enum status step_index_create(struct step *step, uint32_t g, uint64_t seed, enum
     if (status != STATUS_OK)
         return status;
     generate_queries(seed, g, data, seqs, index->heads, model->key_dim, index->queries);
+    rotate_queries(index->queries, (uint64_t)seqs * index->heads * model->key_dim,
+                   pool_rotate_points(step->pool, g));
     /* about 1 / heads, some of them negative, as a learned weight may be */
     struct generate_random random;
     generate_random_seed(&random, seed + g);

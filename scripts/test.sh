@@ -101,8 +101,8 @@ step_tidy() { step tidy-build build tidy; }
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
         test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
-        record_vectors test_cuda_backend test_cuda_faults test_cuda_state test_attend_pairs_cuda \
-        -- -k 0
+        record_vectors test_cuda_backend test_cuda_pieces test_cuda_faults test_cuda_state \
+        test_attend_pairs_cuda -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
@@ -111,6 +111,7 @@ step_cuda() {
     step cuda-ptxas scripts/ptxas_report.sh build-cuda
     step cuda-pairs build-cuda/tests/cuda/test_attend_pairs_cuda
     step cuda-backend build-cuda/tests/cuda/test_cuda_backend
+    step cuda-pieces build-cuda/tests/cuda/test_cuda_pieces
     step cuda-faults build-cuda/tests/cuda/test_cuda_faults
     step cuda-state build-cuda/tests/cuda/test_cuda_state
     if [ -e /proc/driver/nvidia/version ]; then

@@ -57,6 +57,8 @@ static enum status make_device(struct backend_device *device, struct status_text
         status = cuda_facts_open(device, text);
     if (status == STATUS_OK)
         status = cuda_memory_measure_step(device, text);
+    if (status == STATUS_OK && device->integrated)
+        cuda_pieces_open(device, &device->pieces);
     if (status == STATUS_OK)
         status =
             cuda_check(device, cudaMalloc((void **)&device->dev_replaced, 3 * sizeof(uint64_t)),
@@ -79,6 +81,7 @@ static enum status open_device(const struct backend_options *options, struct bac
         return status_set(text, STATUS_OUT_OF_MEMORY, "no memory for the cuda device");
     device->ordinal = (int)options->ordinal;
     device->llc_told_bytes = options->llc_bytes;
+    device->meminfo_path = "/proc/meminfo";
     device->machine.self = device;
     device->machine.launch = cuda_launch;
     device->machine.blocks_per_unit = cuda_blocks_per_unit;

@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "cuda_meminfo.h"
+#include "cuda_pieces.h"
 #include "gpu.h"
 
 enum { CUDA_PREPARED_KERNELS = 64 };
@@ -33,6 +34,11 @@ struct backend_device {
 
     uint64_t step_bytes;  /* what the smallest allocation takes from free memory; 0: not seen */
     uint64_t taken_bytes; /* by memory_allocate and not yet freed, in whole steps */
+
+    /* of a device that shares the host's memory */
+    const char *meminfo_path;     /* /proc/meminfo */
+    uint64_t before_taking_bytes; /* what was available when nothing was taken; 0: not looked */
+    struct cuda_pieces pieces;
 
     uint64_t *dev_replaced; /* [2]: NaN and infinite values that append replaced */
     uint32_t *dev_sink;     /* what stream_read would write */
@@ -81,6 +87,11 @@ enum status cuda_memory_read(struct backend_device *device, void *to, const void
                              uint64_t bytes, struct status_text *text);
 enum status cuda_memory_fill(struct backend_device *device, void *dev_to, uint8_t byte,
                              uint64_t bytes, struct status_text *text);
+/* On a device that shares the host's memory: whether the rest of the machine keeps its share when
+ * `more_bytes` are taken beside the `taken_bytes` of the same request. STATUS_OUT_OF_MEMORY with
+ * what was asked, taken and is there; STATUS_OK where the system tells nothing. */
+enum status cuda_memory_look(struct backend_device *device, const char *what, uint64_t asked_bytes,
+                             uint64_t taken_bytes, uint64_t more_bytes, struct status_text *text);
 /* Finds step_bytes: allocates one byte, looks at free memory, frees it. */
 enum status cuda_memory_measure_step(struct backend_device *device, struct status_text *text);
 

@@ -113,7 +113,7 @@ bool cuda_free_bytes(struct backend_device *device, uint64_t *free_bytes, uint64
                      const char **source) {
     struct cuda_meminfo info;
     const bool shared = device->integrated;
-    if (shared && cuda_meminfo_read("/proc/meminfo", &info)) {
+    if (shared && cuda_meminfo_read(device->meminfo_path, &info)) {
         *free_bytes = info.available_bytes;
         *total_bytes = info.total_bytes;
         *source = info.huge_pages ? "HugePages_Free x Hugepagesize" : "MemAvailable";
@@ -152,5 +152,8 @@ void cuda_facts(struct backend_device *device, struct backend_facts *out) {
     if (device->step_bytes > 0 && !device->integrated)
         (void)snprintf(step, sizeof step, ", in steps of %llu KiB",
                        (unsigned long long)(device->step_bytes >> 10));
+    if (device->pieces.step > 0)
+        (void)snprintf(step, sizeof step, ", in pieces of %llu MiB",
+                       (unsigned long long)(device->pieces.largest >> 20));
     (void)snprintf(out->memory_source, sizeof out->memory_source, "%s%s", source, step);
 }

@@ -1,10 +1,13 @@
 /* Memory of the device: plain cudaMalloc, one call for each request.
  *
- * On a GPU that shares the host's memory a request is looked at before it is made and once more
- * after it, against MemAvailable: taking too much there hangs the machine instead of failing. It is
- * not taken in pieces with looks between them: one address range of several pieces needs the
- * driver's virtual memory calls, and a look before the whole asks the same number. */
+ * On a GPU that shares the host's memory taking too much hangs the machine instead of failing.
+ * There MemAvailable is looked at before a request and after it, and a large one is taken in pieces
+ * (cuda_pieces.h) with a look before each; what was taken is counted here as well, in case the
+ * system's number lags behind. Where the driver has no calls for that, it is one cudaMalloc between
+ * two looks, whatever its size. */
 #include "cuda_device.h"
+
+#include <stdio.h>
 
 static uint64_t whole_steps(const struct backend_device *device, uint64_t bytes) {
     const uint64_t step = device->step_bytes;
@@ -13,22 +16,41 @@ static uint64_t whole_steps(const struct backend_device *device, uint64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* Whether the rest of the machine keeps its share when `bytes` more are taken. */
-static enum status check_shared(const char *what, uint64_t asked_bytes, uint64_t more_bytes,
-                                struct status_text *text) {
+/* What may be taken: MemAvailable, but no more than was there before this device's first request
+ * less what was taken since. */
+static uint64_t available_bytes(struct backend_device *device, const struct cuda_meminfo *info,
+                                uint64_t taken_bytes) {
+    const uint64_t taken = device->taken_bytes + taken_bytes;
+    if (taken == 0)
+        device->before_taking_bytes = info->available_bytes;
+    const uint64_t before = device->before_taking_bytes;
+    const uint64_t left = before > taken ? before - taken : 0;
+    return before > 0 && left < info->available_bytes ? left : info->available_bytes;
+}
+
+enum status cuda_memory_look(struct backend_device *device, const char *what, uint64_t asked_bytes,
+                             uint64_t taken_bytes, uint64_t more_bytes, struct status_text *text) {
     struct cuda_meminfo info;
-    if (!cuda_meminfo_read("/proc/meminfo", &info))
-        return STATUS_OK; /* cuda_free_bytes says so; cudaMalloc's own limit stands */
+    if (!cuda_meminfo_read(device->meminfo_path, &info))
+        return STATUS_OK; /* cuda_free_bytes says so; the driver's own limit stands */
     const uint64_t floor = cuda_meminfo_floor_bytes(&info);
-    const uint64_t there = info.available_bytes > floor ? info.available_bytes - floor : 0;
-    if (more_bytes <= there && info.available_bytes >= floor)
+    const uint64_t available = available_bytes(device, &info, taken_bytes);
+    const uint64_t there = available > floor ? available - floor : 0;
+    if (more_bytes <= there && available >= floor)
         return STATUS_OK;
+    char taken[64] = "";
+    if (taken_bytes > 0)
+        (void)snprintf(taken, sizeof taken, ", %llu were taken so far",
+                       (unsigned long long)taken_bytes);
     return status_set(text, STATUS_OUT_OF_MEMORY,
-                      "%s: %llu bytes were asked and %llu are there (%s %llu, of which %llu stay "
-                      "with the rest of the machine)",
-                      what, (unsigned long long)asked_bytes, (unsigned long long)there,
-                      info.huge_pages ? "free huge pages:" : "MemAvailable",
-                      (unsigned long long)info.available_bytes, (unsigned long long)floor);
+                      "%s: %llu bytes were asked%s and %llu %s (%s %llu, of which %llu stay with "
+                      "the rest of the machine)",
+                      what, (unsigned long long)asked_bytes, taken, (unsigned long long)there,
+                      taken_bytes > 0 ? "more are there" : "are there",
+                      available < info.available_bytes ? "what was there less what was taken:"
+                      : info.huge_pages                ? "free huge pages:"
+                                                       : "MemAvailable",
+                      (unsigned long long)available, (unsigned long long)floor);
 }
 
 static enum status refuse(struct backend_device *device, uint64_t bytes, const char *what,
@@ -41,6 +63,44 @@ static enum status refuse(struct backend_device *device, uint64_t bytes, const c
                       (unsigned long long)bytes, (unsigned long long)there, source, why);
 }
 
+static enum status take_whole(struct backend_device *device, uint64_t bytes, const char *what,
+                              void **out, struct status_text *text) {
+    struct status_text why = {""};
+    const enum status status =
+        cuda_check(device, cudaMalloc(out, (size_t)bytes), "cudaMalloc", bytes, &why);
+    return status == STATUS_OK              ? STATUS_OK
+           : status == STATUS_OUT_OF_MEMORY ? refuse(device, bytes, what, why.line, text)
+                                            : status_set(text, status, "%s: %s", what, why.line);
+}
+
+/* A request that is one piece anyway gains nothing, and a small one would take a whole step. */
+static bool in_pieces(const struct backend_device *device, uint64_t bytes) {
+    return device->pieces.step > 0 && bytes > device->pieces.largest;
+}
+
+static uint64_t taken_by(const struct backend_device *device, uint64_t bytes) {
+    return in_pieces(device, bytes) ? cuda_pieces_bytes(&device->pieces, bytes)
+                                    : whole_steps(device, bytes);
+}
+
+/* What cannot be there at all is refused before the first piece is taken. */
+static enum status take_shared(struct backend_device *device, uint64_t bytes, const char *what,
+                               void **out, struct status_text *text) {
+    const uint64_t taken = taken_by(device, bytes);
+    enum status status = cuda_memory_look(device, what, bytes, 0, taken, text);
+    if (status != STATUS_OK)
+        return status;
+    if (in_pieces(device, bytes))
+        return cuda_pieces_take(device, bytes, what, out, text);
+    status = take_whole(device, bytes, what, out, text);
+    if (status != STATUS_OK)
+        return status;
+    status = cuda_memory_look(device, what, bytes, taken, 0, text);
+    if (status != STATUS_OK)
+        (void)cuda_check(device, cudaFree(*out), "cudaFree", bytes, NULL);
+    return status;
+}
+
 enum status cuda_memory_allocate(struct backend_device *device, uint64_t bytes, const char *what,
                                  struct backend_memory *out, struct status_text *text) {
     *out = (struct backend_memory){0};
@@ -48,25 +108,12 @@ enum status cuda_memory_allocate(struct backend_device *device, uint64_t bytes, 
         return refuse(device, bytes, what, "empty request", text);
     if (bytes > SIZE_MAX / 2)
         return refuse(device, bytes, what, "no address space has as many", text);
-    const uint64_t taken = whole_steps(device, bytes);
-    enum status status = device->integrated ? check_shared(what, bytes, taken, text) : STATUS_OK;
+    void *address = NULL;
+    const enum status status = device->integrated ? take_shared(device, bytes, what, &address, text)
+                                                  : take_whole(device, bytes, what, &address, text);
     if (status != STATUS_OK)
         return status;
-    void *address = NULL;
-    const cudaError_t error = cudaMalloc(&address, (size_t)bytes);
-    if (error != cudaSuccess) {
-        struct status_text why = {""};
-        status = cuda_check(device, error, "cudaMalloc", bytes, &why);
-        return status == STATUS_OUT_OF_MEMORY ? refuse(device, bytes, what, why.line, text)
-                                              : status_set(text, status, "%s: %s", what, why.line);
-    }
-    if (device->integrated)
-        status = check_shared(what, bytes, 0, text);
-    if (status != STATUS_OK) {
-        (void)cuda_check(device, cudaFree(address), "cudaFree", bytes, NULL);
-        return status;
-    }
-    device->taken_bytes += taken;
+    device->taken_bytes += taken_by(device, bytes);
     *out = (struct backend_memory){.dev_address = address, .bytes = bytes};
     return STATUS_OK;
 }
@@ -74,8 +121,12 @@ enum status cuda_memory_allocate(struct backend_device *device, uint64_t bytes, 
 void cuda_memory_free(struct backend_device *device, struct backend_memory *memory) {
     if (memory->dev_address != NULL) {
         /* Waits for the device; of a lost context nothing is left to free. */
-        (void)cuda_check(device, cudaFree(memory->dev_address), "cudaFree", memory->bytes, NULL);
-        device->taken_bytes -= whole_steps(device, memory->bytes);
+        if (in_pieces(device, memory->bytes))
+            cuda_pieces_free(device, memory->dev_address, memory->bytes);
+        else
+            (void)cuda_check(device, cudaFree(memory->dev_address), "cudaFree", memory->bytes,
+                             NULL);
+        device->taken_bytes -= taken_by(device, memory->bytes);
     }
     *memory = (struct backend_memory){0};
 }

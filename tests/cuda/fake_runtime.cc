@@ -42,20 +42,6 @@ namespace {
 
 std::map<void *, uint64_t> taken; /* address: bytes of free memory it took */
 
-/* What every call starts with: cudaSuccess when it should go on. */
-cudaError_t enter(const char *name) {
-    if (fake_runtime.sticky != cudaSuccess)
-        return fake_runtime.last = fake_runtime.sticky;
-    if (fake_runtime.fail_in != nullptr && strcmp(fake_runtime.fail_in, name) == 0) {
-        if (fake_runtime.fail_after == 0) {
-            fake_runtime.fail_in = nullptr;
-            return fake_runtime.last = fake_runtime.fail_error;
-        }
-        fake_runtime.fail_after--;
-    }
-    return cudaSuccess;
-}
-
 cudaError_t fail(cudaError_t error) {
     return fake_runtime.last = error;
 }
@@ -70,7 +56,7 @@ cudaError_t give(cudaStream_t stream, const work &what) {
 
 #define ENTER()                                                                                    \
     do {                                                                                           \
-        const cudaError_t entered = enter(__func__);                                               \
+        const cudaError_t entered = fake_runtime_enter(__func__);                                  \
         if (entered != cudaSuccess)                                                                \
             return entered;                                                                        \
     } while (0)
@@ -81,6 +67,19 @@ extern "C" {
 
 void fake_runtime_reset(void) {
     fake_runtime = healthy();
+}
+
+cudaError_t fake_runtime_enter(const char *name) {
+    if (fake_runtime.sticky != cudaSuccess)
+        return fake_runtime.last = fake_runtime.sticky;
+    if (fake_runtime.fail_in != nullptr && strcmp(fake_runtime.fail_in, name) == 0) {
+        if (fake_runtime.fail_after == 0) {
+            fake_runtime.fail_in = nullptr;
+            return fake_runtime.last = fake_runtime.fail_error;
+        }
+        fake_runtime.fail_after--;
+    }
+    return cudaSuccess;
 }
 
 const char *cudaGetErrorName(cudaError_t error) {
@@ -200,6 +199,8 @@ cudaError_t cudaFree(void *address) {
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
     ENTER();
+    if (!fake_driver_reaches(to, bytes) || !fake_driver_reaches(from, bytes))
+        return fail(cudaErrorInvalidValue);
     return give(stream, [=] {
         memcpy(to, from, bytes);
         if (kind == cudaMemcpyHostToDevice)
@@ -209,6 +210,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 }
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
     ENTER();
+    if (!fake_driver_reaches(to, bytes))
+        return fail(cudaErrorInvalidValue);
     return give(stream, [=] {
         memset(to, byte, bytes);
         simt_memory_written(to, bytes);

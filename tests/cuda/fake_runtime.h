@@ -25,8 +25,17 @@ struct fake_runtime {
     uint32_t fail_after; /* so many calls of it succeed before */
     cudaError_t fail_error;
     cudaError_t sticky; /* once set, every call returns it */
+    /* the driver's virtual memory (fake_driver.cc) */
+    bool no_virtual_memory;   /* the attribute says so */
+    const char *missing_call; /* a function the driver does not have; NULL: none */
+    const char *meminfo_path; /* rewritten with every piece that is created; NULL: none */
+    uint64_t available_bytes; /* MemAvailable there; MemTotal is total_bytes */
+    uint64_t others_bytes;    /* what others take from it at every piece */
+    bool lags;                /* what this program takes is not seen there */
     /* what the code under test did */
     uint32_t allocations, streams, events, graphs, graph_execs; /* alive */
+    uint32_t ranges, pieces, mappings;                          /* alive */
+    uint32_t pieces_created;
     uint32_t launches, syncs, shared_settings;
     cudaError_t last; /* cudaGetLastError's */
 };
@@ -34,6 +43,14 @@ extern struct fake_runtime fake_runtime;
 
 /* As at the start: one healthy device of 1 GiB, compute capability 9.0, nothing counted. */
 void fake_runtime_reset(void);
+
+/* Writes meminfo_path as the figures above have it. */
+void fake_runtime_meminfo(void);
+
+/* For the fake's own files: what every call starts with, cudaSuccess when it should go on; and
+ * whether device code could touch these bytes, as far as virtual memory goes. */
+cudaError_t fake_runtime_enter(const char *name);
+bool fake_driver_reaches(const void *address, uint64_t bytes);
 
 #ifdef __cplusplus
 }
