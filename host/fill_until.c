@@ -98,7 +98,7 @@ static enum status count_by_formula(const struct search *search, uint64_t *count
     if (status == STATUS_OK && *count == UINT64_MAX)
         return status_set(
             text, STATUS_REFUSED,
-            "--until-full tokens: nothing of %s grows with the length (windows only): "
+            "--until-full tokens: nothing of %s grows with the length (windows and state only): "
             "the budget would never end",
             request->model->name);
     return status;

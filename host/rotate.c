@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "model_reads.h"
+
 enum { ROTATE_LEAST_POINTS = 64 };
 
 static bool is_quantised(enum format_id format) {
@@ -20,13 +22,9 @@ static bool fits(uint32_t values) {
     return values > 0 && values % ROTATE_LEAST_POINTS == 0;
 }
 
-static bool has_rows(enum model_kind kind) {
-    return kind == MODEL_FULL || kind == MODEL_WINDOW || kind == MODEL_LATENT;
-}
-
 struct rotate_points rotate_points_of(enum model_kind kind, const struct page_shape *shape) {
     struct rotate_points points = {0, 0};
-    if (!has_rows(kind))
+    if (!model_reads_has_rows(kind))
         return points;
     if (is_quantised(shape->k_format) && fits(shape->k_dim))
         points.k = most_points(shape->k_dim);
@@ -49,7 +47,7 @@ bool rotate_any(const struct model *model, enum format_id k_format, enum format_
 
 bool rotate_unfit(const struct model_group *group) {
     struct page_shape shape;
-    if (!has_rows(group->kind) ||
+    if (!model_reads_has_rows(group->kind) ||
         model_page_shape(group, FORMAT_Q8_0, FORMAT_Q8_0, 1, &shape, NULL) != STATUS_OK)
         return false;
     return !fits(shape.k_dim) || (!shape.v_in_k && !fits(shape.v_dim));

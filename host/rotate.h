@@ -22,8 +22,8 @@ struct rotate_points {
     uint32_t v;
 };
 
-/* Of one group's rows: full, window and latent groups in quantised formats. Index keys, states and
- * compressed entries stay as they are. */
+/* Of one group's rows in quantised formats; states stay as they are. (llama.cpp rotates index keys
+ * in every type; here they follow the rule of the others.) */
 struct rotate_points rotate_points_of(enum model_kind kind, const struct page_shape *shape);
 /* Whether anything of a model in these formats is rotated. */
 bool rotate_any(const struct model *model, enum format_id k_format, enum format_id v_format);

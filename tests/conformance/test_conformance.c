@@ -363,7 +363,7 @@ static void run_pairwise(const struct conformance_device *on, const char *kernel
                          struct tally *tally) {
     bool any_named = false;
     for (uint32_t format = 0; format < FORMAT_COUNT; format++)
-        any_named = any_named || format_is_named(format);
+        any_named = any_named || conformance_has_format(format);
     if (!any_named) /* records alone are asked for */
         return;
     uint32_t *rows = malloc(MAX_ROWS * AXIS_COUNT * sizeof *rows);

@@ -195,14 +195,20 @@ static void test_what_never_ends_is_refused(void **state) {
     asked.model.groups[0].window_tokens = 20;
     assert_int_equal(fill_until_find(OPTIONS_UNTIL_TOKENS, &asked.request, &budget, &found, &text),
                      STATUS_REFUSED);
-    assert_non_null(strstr(text.line, "windows only"));
+    assert_non_null(strstr(text.line, "windows and state only"));
     assert_int_equal(fill_until_find(OPTIONS_UNTIL_SEQS, &asked.request, &budget, &found, &text),
                      STATUS_OK);
     fill_until_free(&found);
+    /* state does not grow either: sequences fill the budget, tokens never would */
     asked.model.groups[0].kind = MODEL_STATE;
-    assert_int_equal(fill_until_find(OPTIONS_UNTIL_SEQS, &asked.request, &budget, &found, &text),
+    asked.model.groups[0].heads = 2;
+    asked.model.groups[0].state_rows = asked.model.groups[0].state_cols = 16;
+    assert_int_equal(fill_until_find(OPTIONS_UNTIL_TOKENS, &asked.request, &budget, &found, &text),
                      STATUS_REFUSED);
-    assert_non_null(strstr(text.line, "state"));
+    assert_non_null(strstr(text.line, "windows and state only"));
+    assert_int_equal(fill_until_find(OPTIONS_UNTIL_SEQS, &asked.request, &budget, &found, &text),
+                     STATUS_OK);
+    fill_until_free(&found);
 }
 
 /* int32 page ids end it before the budget does; nothing is allocated to see that. */

@@ -67,6 +67,78 @@ static void test_sizes_by_hand(void **state) {
     assert_int_equal(sizes.paged_bytes + sizes.spare_bytes, 3 * 3 * 2 * 2304);
 }
 
+/* Entries of 4 tokens: 25, 50 and 12 of them in pages of 16, and what does not make one in fp32. */
+static void test_entries_by_hand(void **state) {
+    (void)state;
+    struct asked asked = plain();
+    asked.request.model = &asked.model;
+    asked.request.lengths = asked.lengths;
+    asked.request.storage.k_format = asked.request.storage.v_format = FORMAT_BF16;
+    asked.model.groups[0].kind = MODEL_COMPRESSED;
+    asked.model.groups[0].entry_dim = 512;
+    asked.model.groups[0].tokens_per_entry = 4;
+    struct pool_sizes sizes;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, (25 + 50 + 12) * 2 * 1024);
+    assert_int_equal(sizes.paged_bytes, (2 + 4 + 1) * 2 * 16 * 1024);
+    assert_int_equal(sizes.partial_bytes, 3 * 2 * 512 * 4);
+    /* lengths, entries of each, and 4 columns */
+    assert_int_equal(sizes.page_table_bytes, 3 * 8 + 3 * 8 + 3 * 4 * 4);
+    assert_int_equal(sizes.pool_bytes,
+                     sizes.paged_bytes + sizes.partial_bytes + sizes.page_table_bytes);
+    /* one token an entry: nothing is ever partial, and entries are counted as tokens are */
+    asked.model.groups[0].tokens_per_entry = 1;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, 350 * 2 * 1024);
+    assert_int_equal(sizes.partial_bytes, 0);
+    assert_int_equal(sizes.page_table_bytes, 3 * 8 + 3 * 13 * 4);
+    /* DeepSeek-V4's record: 64 entries in 37,440 bytes, 64 of them padding */
+    asked.model.groups[0].tokens_per_entry = 4;
+    asked.request.page_tokens = 64;
+    asked.request.storage.k_format = asked.request.storage.v_format = FORMAT_FP8_DS_MLA_584;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, (25 + 50 + 12) * 2 * 584);
+    assert_int_equal(sizes.paged_bytes, 3 * 2 * 37440);
+    assert_int_equal(sizes.alignment_bytes, 3 * 2 * 64);
+    /* index keys: 100, 200 and 50 of 132 bytes; or none */
+    asked.model.groups[0].kind = MODEL_INDEX;
+    asked.model.groups[0].key_dim = 128;
+    asked.model.groups[0].tokens_per_entry = 1;
+    asked.request.storage.index = FORMULA_INDEX_FP8_132;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, 350 * 2 * 132);
+    assert_int_equal(sizes.paged_bytes, (2 + 4 + 1) * 2 * 8448);
+    asked.request.storage.index = FORMULA_INDEX_NONE;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.pool_bytes, 3 * 8);
+}
+
+/* 3 sequences, 2 layers, 5 heads of 7 x 3 values and 9 channels of 2 columns: slots of 420 (f32)
+ * and 36 bytes, those of a layer rounded up to 16. */
+static void test_state_by_hand(void **state) {
+    (void)state;
+    struct asked asked = plain();
+    asked.request.model = &asked.model;
+    asked.request.lengths = asked.lengths;
+    asked.model.groups[0] = (struct model_group){.kind = MODEL_STATE,
+                                                 .layers = 2,
+                                                 .read_by_layers = 2,
+                                                 .heads = 5,
+                                                 .state_rows = 7,
+                                                 .state_cols = 3,
+                                                 .conv_channels = 9,
+                                                 .conv_taps = 2};
+    struct pool_sizes sizes;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, 3 * 2 * (420 + 36));
+    assert_int_equal(sizes.alignment_bytes, 2 * (1264 - 3 * 420 + 112 - 3 * 36));
+    assert_int_equal(sizes.page_table_bytes, 3 * 8);
+    assert_int_equal(sizes.pool_bytes, 2 * (1264 + 112) + 3 * 8);
+    asked.request.storage.state_value_bytes = 2;
+    assert_int_equal(pool_plan(&asked.request, &sizes, NULL), STATUS_OK);
+    assert_int_equal(sizes.formula_bytes, 3 * 2 * (210 + 36));
+}
+
 static void assert_refused(struct asked *asked, enum status expected, const char *word) {
     asked->request.model = &asked->model;
     asked->request.lengths = asked->lengths;
@@ -80,11 +152,6 @@ static void assert_refused(struct asked *asked, enum status expected, const char
 static void test_refusals(void **state) {
     (void)state;
     struct asked asked = plain();
-    asked.model.groups[0].kind = MODEL_COMPRESSED;
-    asked.model.groups[0].entry_dim = 512;
-    asked.model.groups[0].tokens_per_entry = 4;
-    assert_refused(&asked, STATUS_REFUSED, "compressed");
-    asked = plain();
     asked.request.storage.k_format = asked.request.storage.v_format = FORMAT_FP8_DS_MLA_656;
     assert_refused(&asked, STATUS_REFUSED, "fp8_ds_mla_656");
     asked = plain();
@@ -114,6 +181,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_by_hand),
+        cmocka_unit_test(test_entries_by_hand),
+        cmocka_unit_test(test_state_by_hand),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

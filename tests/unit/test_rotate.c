@@ -99,7 +99,7 @@ static void test_rule(void **state) {
         {MODEL_FULL, {2, 16, 128, 128, false, FORMAT_BF16, FORMAT_F16}, {0, 0}},
         {MODEL_FULL, {2, 16, 128, 128, false, FORMAT_BF16, FORMAT_Q8_0}, {0, 64}},
         {MODEL_FULL, {2, 16, 128, 128, false, FORMAT_Q8_0, FORMAT_BF16}, {128, 0}},
-        {MODEL_INDEX, {1, 16, 128, 0, false, FORMAT_FP8_E4M3, FORMAT_FP8_E4M3}, {0, 0}},
+        {MODEL_INDEX, {1, 16, 128, 128, true, FORMAT_FP8_E4M3, FORMAT_FP8_E4M3}, {128, 0}},
         {MODEL_STATE, {1, 16, 128, 128, false, FORMAT_Q8_0, FORMAT_Q8_0}, {0, 0}},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -176,7 +176,6 @@ static struct verify_result run(const struct model *model, enum format_id format
         .model = model,
         .storage = {.k_format = format,
                     .v_format = format,
-                    .record = RECORD_COUNT,
                     .index = FORMULA_INDEX_NONE,
                     .state_value_bytes = 4},
         .lengths = lengths,
