@@ -155,11 +155,14 @@ enum status fill_rows_levels(const struct fill_rows *rows, const struct pool *po
     struct pool_sizes s;
     pool_sizes_get(pool, &s);
     const struct line lines[] = {
-        level("1 formula", s.formula_bytes, "K and V values and block scales"),
+        level("1 formula", s.formula_bytes, "K, V, entries, index keys, state, with block scales"),
         item("  tails", (int64_t)s.tail_bytes, "unused slots of part pages"),
-        item("  alignment", (int64_t)s.alignment_bytes, "page strides rounded up to 16 bytes"),
+        item("  alignment", (int64_t)s.alignment_bytes,
+             "pages and state slots rounded up to whole 16 bytes or more"),
         item("  shared", -(int64_t)s.shared_bytes, "pages that several sequences point to"),
         level_after("2 paged", s.paged_bytes, s.formula_bytes, "whole pages in use"),
+        item("  partial", (int64_t)s.partial_bytes,
+             "pooled entries that are not whole yet, fp32, one per sequence and layer"),
         item("  spare", (int64_t)s.spare_bytes, "pages kept for windows to move into"),
         item("  tables", (int64_t)s.page_table_bytes, "int32 page ids and sequence lengths"),
         item("  tensor scales", (int64_t)s.tensor_scale_bytes, "fp32 per layer and per K or V"),
