@@ -81,10 +81,11 @@ double reference_relative_error(const float *a, const double *b, uint32_t count)
     return sqrt(difference / length);
 }
 
-/* More significant bits than f16 has: a code times an f16 scale. */
+/* More significant bits than f16 has: a code times an f16 scale, and perhaps a minimum added. */
 static bool is_rounded_by_f16(enum format_id format) {
     return format == FORMAT_Q8_0 || format == FORMAT_Q8_0_GGML || format == FORMAT_Q4_0 ||
-           format == FORMAT_Q4_0_GGML;
+           format == FORMAT_Q4_0_GGML || format == FORMAT_Q4_1 || format == FORMAT_Q5_0 ||
+           format == FORMAT_Q5_1 || format == FORMAT_IQ4_NL;
 }
 
 double reference_bound(const char *kernel, enum format_id k_format, enum format_id v_format) {

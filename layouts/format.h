@@ -39,7 +39,7 @@ struct format_info {
     uint32_t group_scale_bytes;
     bool has_nan;
     bool has_tensor_scale;
-    uint32_t value_bits;     /* 16, 8 or 4 */
+    uint32_t value_bits;     /* 16, 8, 5 or 4 */
     double kernel_tolerance; /* largest relative L2 error a kernel may show; see formats.def */
     /* Records only, else 0. group_values is the whole row: latent_dim + rope_dim, or key_dim. */
     uint32_t latent_dim;

@@ -85,6 +85,16 @@ FORMAT_HD static inline void format_bits_store32(uint8_t *to, uint32_t value) {
     memcpy(to, &value, sizeof value);
 }
 
+/* a * b rounded to fp32, whatever a compiler would like to fuse it with. */
+FORMAT_HD static inline float format_bits_product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return __fmul_rn(a, b);
+#else
+    const volatile float product = a * b;
+    return product;
+#endif
+}
+
 /* `yes` or `no`, both computed: compilers turn ?: between floating-point results into branches,
  * which a loop over values cannot be vectorised with. */
 FORMAT_HD static inline uint32_t format_bits_select(bool condition, uint32_t yes, uint32_t no) {

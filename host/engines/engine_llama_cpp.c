@@ -45,6 +45,10 @@ static bool stores(enum format_id format) {
     case FORMAT_Q4_0:
     case FORMAT_Q8_0_GGML:
     case FORMAT_Q4_0_GGML:
+    case FORMAT_Q4_1:
+    case FORMAT_Q5_0:
+    case FORMAT_Q5_1:
+    case FORMAT_IQ4_NL:
         return true;
     default:
         return false;
@@ -184,7 +188,8 @@ static enum status check(const struct engine_question *question, const struct en
                          struct status_text *text) {
     const struct formula_storage *storage = &question->storage;
     if (!stores(storage->k_format) || !stores(storage->v_format))
-        return engine_refuse_format(&engine_llama_cpp, question, "bf16, f16, q8_0 and q4_0", text);
+        return engine_refuse_format(&engine_llama_cpp, question,
+                                    "bf16, f16, q8_0, q4_0, q4_1, q5_0, q5_1 and iq4_nl", text);
     uint64_t window_tokens = 0;
     bool latent = false;
     for (uint32_t g = 0; g < layout->count; g++)

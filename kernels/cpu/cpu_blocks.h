@@ -216,12 +216,26 @@ CPU_LOOPS(CPU_FP32, fp32)
 #undef CPU_FORMAT
 #undef CPU_LOOPS
 
-/* By format; no functions where a format has no loader. */
-static const struct cpu_codec cpu_codecs[FORMAT_END] = {
-#define CPU_FORMAT(ID, id) [FORMAT_##ID] = {score_##id, gather_##id, widen_##id, decode_##id},
+#define CPU_FORMAT(ID, id)                                                                         \
+    static const struct cpu_codec codec_##id = {score_##id, gather_##id, widen_##id, decode_##id};
+CPU_FORMAT(FP32, fp32)
 #include "cpu_formats.def"
 #undef CPU_FORMAT
-    [CPU_FP32] = {score_fp32, gather_fp32, widen_fp32, decode_fp32},
-};
+
+/* The loops of a format; no functions where it has no loader. */
+static inline const struct cpu_codec *cpu_codec_of(enum format_id format) {
+    static const struct cpu_codec none = {NULL, NULL, NULL, NULL};
+    switch (format) {
+#define CPU_FORMAT(ID, id)                                                                         \
+    case FORMAT_##ID:                                                                              \
+        return &codec_##id;
+#include "cpu_formats.def"
+#undef CPU_FORMAT
+    case CPU_FP32:
+        return &codec_fp32;
+    default:
+        return &none;
+    }
+}
 
 #endif

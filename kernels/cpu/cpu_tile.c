@@ -111,6 +111,7 @@ struct side {
     uint32_t stride; /* of decoded rows */
     uint32_t groups; /* scales of a row */
     bool in_place;
+    const struct cpu_codec *codec; /* without functions where rows go through format_decode_row */
     const struct cpu_codec *loops; /* those of fp32 rows when not read in place */
 };
 
@@ -123,16 +124,17 @@ static struct side plan_side(const struct cpu_tile_job *job, bool is_k) {
     side.stride = cpu_tile_stride(side.dim);
     const uint32_t group_values = format_get(side.format)->group_values;
     side.groups = group_values > 1 ? side.dim / group_values : 0;
+    side.codec = cpu_codec_of(side.format);
     side.in_place = side.dim % CPU_LANES == 0 && job->heads <= CPU_TILE_IN_PLACE_HEADS &&
-                    cpu_codecs[side.format].score != NULL;
-    side.loops = &cpu_codecs[side.in_place ? side.format : CPU_FP32];
+                    side.codec->score != NULL;
+    side.loops = side.in_place ? side.codec : cpu_codec_of(CPU_FP32);
     return side;
 }
 
 /* One stored row to fp32, padded with zeros. `scratch` has room for the row's scales. */
 static void decode_row(const struct side *side, const uint8_t *payload, const uint8_t *scales,
                        float *scratch, float *out) {
-    const struct cpu_codec *codec = &cpu_codecs[side->format];
+    const struct cpu_codec *codec = side->codec;
     if (codec->decode != NULL && side->dim % CPU_LANES == 0) {
         codec->widen(payload, scales, side->groups, scratch);
         codec->decode(payload, scratch, side->dim, out);

@@ -123,7 +123,8 @@ static bool expand_needs_range(enum format_id format) {
 /* Values of more than bf16's 8 significant bits; nvfp4's and fp8's have fewer. */
 static bool expand_needs_precision(enum format_id format) {
     return format == FORMAT_F16 || format == FORMAT_Q8_0 || format == FORMAT_Q8_0_GGML ||
-           format == FORMAT_Q4_0 || format == FORMAT_Q4_0_GGML;
+           format == FORMAT_Q4_0 || format == FORMAT_Q4_0_GGML || format == FORMAT_Q4_1 ||
+           format == FORMAT_Q5_0 || format == FORMAT_Q5_1 || format == FORMAT_IQ4_NL;
 }
 
 extern "C" enum status gpu_attend_expand_layout(const struct page_shape *from,

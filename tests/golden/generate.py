@@ -103,6 +103,10 @@ def chunks(values, count=128):
 # --- every code ------------------------------------------------------------------------------
 
 
+def is_ggml(fmt):
+    return fmt.name.startswith(("q", "iq"))
+
+
 def code_lines(fmt):
     if fmt.name in ("bf16", "f16"):
         everything = np.arange(1 << 16, dtype=np.uint16).tobytes()
@@ -115,7 +119,7 @@ def code_lines(fmt):
         for tensor_scale in (1.0, 0.05, 3.0):
             yield decode_line(fmt, "codes", tensor_scale, bytes(range(128)), b"")
             yield decode_line(fmt, "codes", tensor_scale, bytes(range(128, 256)), b"")
-    elif fmt.name.startswith("q"):
+    elif is_ggml(fmt):
         yield from ggml_code_lines(fmt)
     else:
         nibbles = oracles.pack(np.arange(16, dtype=np.uint8)).tobytes() * (fmt.group // 16)
@@ -135,8 +139,12 @@ def ggml_code_lines(fmt):
     else:
         order = np.r_[np.arange(16), np.arange(15, -1, -1)].astype(np.uint8)
         groups = (order[:16] | order[16:] << 4)[None, :]
-    for d in d_codes:
-        scales = np.tile(np.array([d], np.uint16).view(np.uint8), (len(groups), 1))
+    if fmt.name.startswith("q5"):  # fifth bits first: none, some, all
+        fifths = np.array([[0] * 4, [0x0F, 0x33, 0xCC, 0x5A], [0xFF] * 4], np.uint8)
+        groups = np.concatenate([fifths, np.repeat(groups, 3, axis=0)], axis=1)
+    for i, d in enumerate(d_codes):
+        head = [d, d_codes[i - 3]] if fmt.name.endswith("_1") else [d]
+        scales = np.tile(np.array(head, np.uint16).view(np.uint8), (len(groups), 1))
         if fmt.name.endswith("ggml"):
             payload, plane = np.concatenate([scales, groups], axis=1).tobytes(), b""
         else:
@@ -183,7 +191,7 @@ def amax_lines(fmt):
     shape = RNG.uniform(-1, 1, 32).astype(F32)
     shape[9] = 1
     ends = [65504, 6e4, 3e4, 2688, 448, 6, 1, 1e-2, 2.0**-9, 1e-4, 6e-6, 1e-7, 6e-10, 1e-12, 1e-20]
-    if not fmt.name.startswith("q"):  # below, 1 / d overflows; above, d does (test_format.c)
+    if not is_ggml(fmt):  # below, 1 / d overflows; above, d does (test_format.c)
         ends += [1e-36, 6 * 2.0**-126, 1e-38, 1e-42, 2.0**-149, 1e6, 1e30, 3.4e38]
     group = max(fmt.group, 16)
     for amax in ends:
@@ -193,6 +201,26 @@ def amax_lines(fmt):
             for tensor_scale in (F32(amax) / F32(2688), F32(65504) / F32(2688)):
                 if tensor_scale > 0:
                     yield encode_line(fmt, "amax", tensor_scale, row)
+
+
+# What makes d 1 (and the minimum 0), and the ties between codes that follow.
+TIE_LEADS = {
+    "q4_1": [F32([0, 15])],
+    "q5_0": [F32([-16]), F32([16])],
+    "q5_1": [F32([0, 31])],
+    "iq4_nl": [F32([-127]), F32([127])],
+}
+TIES = {
+    "q4_1": np.arange(0.5, 15),
+    "q5_0": np.arange(-15.5, 16),
+    "q5_1": np.arange(0.5, 31),
+    "iq4_nl": (oracles.IQ4_NL[1:] + oracles.IQ4_NL[:-1]) / 2,
+}
+
+
+def beside(ties):
+    bits = bits_of(np.asarray(ties, F32))
+    return from_bits(np.r_[bits, bits + np.uint32(1), bits - np.uint32(1)])
 
 
 def tie_lines(fmt):
@@ -206,6 +234,10 @@ def tie_lines(fmt):
         near = from_bits(np.r_[bits, bits - 1, bits + 1])
         near = near * RNG.choice(F32([-1, 1]), len(near))
         values = np.concatenate([np.r_[F32(127), part] for part in chunks(near, 31)])
+    elif fmt.name in TIE_LEADS:
+        values = np.concatenate([np.r_[lead, pad(part, 32 - len(lead))]
+                                 for lead in TIE_LEADS[fmt.name]
+                                 for part in chunks(beside(TIES[fmt.name]), 32 - len(lead))])
     elif fmt.name.startswith("q4"):
         near = np.concatenate([from_bits(bits_of(np.arange(-7.5, 8, 1, dtype=F32)) + step)
                                for step in np.array([0, 1, 2, 0xFFFFFFFF, 0xFFFFFFFE], np.uint32)])
@@ -223,7 +255,7 @@ def tie_lines(fmt):
         yield from scale_tie_lines(fmt)
         for tensor_scale, row in order_rows():
             yield encode_line(fmt, "order", tensor_scale, row)
-    if fmt.name.startswith("q4"):
+    if fmt.name.startswith("q4_0"):
         for part in chunks(fused_rows()):
             yield encode_line(fmt, "fused", 1.0, part)
 

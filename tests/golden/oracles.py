@@ -125,6 +125,28 @@ def encode_mx(groups, floor_of_sixth, round_codes):
     return pack(round_codes(scaled)), byte[:, None]
 
 
+IQ4_NL = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], F32)
+
+
+def encode_iq4_nl(groups):
+    """ggml's quantize_row_iq4_nl_ref, its sums in fp32 and in order; where ggml leaves a tiny group's
+    codes unset, its CUDA code's 8."""
+    blocks = []
+    for x in groups:
+        extreme = x[np.argmax(np.abs(x))]
+        tiny = np.abs(extreme) < F32(1e-15)
+        inverse = F32(0) if tiny else F32(1) / (extreme / F32(-127))
+        codes = np.searchsorted((IQ4_NL[1:] + IQ4_NL[:-1]) / 2, x * inverse, side="right")
+        products, squares = F32(0), F32(0)
+        for value, t in zip(x, IQ4_NL[codes]):
+            weighted = (value * value) * t
+            products, squares = products + weighted * value, squares + weighted * t
+        d = F32(0) if tiny else products / squares
+        nibbles = (codes[:16] | codes[16:] << 4).astype(np.uint8)
+        blocks.append(np.r_[np.array([d], np.float16).view(np.uint8), nibbles])
+    return np.array(blocks)
+
+
 class Format:
     """encode: rows of fp32 without infinities (and without NaN unless has_nan) and a tensor scale
     to payload and scale bytes. decode: the inverse, (unit * group scale) * tensor scale in fp32."""
@@ -171,14 +193,15 @@ def formats(cuda):
 
         return encode, decode
 
-    def ggml(quant, codes_first):
+    def ggml(quant, codes_first, head=2, quantize=None):
+        """head: bytes of scale, and of a minimum, that a block starts with."""
         def encode(groups, tensor_scale):
-            blocks = quant.quantize_blocks(groups)
-            return (blocks[:, 2:], blocks[:, :2]) if codes_first else (blocks, none)
+            blocks = quantize(groups) if quantize else quant.quantize_blocks(groups)
+            return (blocks[:, head:], blocks[:, :head]) if codes_first else (blocks, none)
 
         def decode(payload, scales):
             if codes_first:
-                d = scales.reshape(-1, 2)
+                d = scales.reshape(-1, head)
                 blocks = np.concatenate([d, payload.reshape(len(d), -1)], axis=1)
             else:
                 blocks = payload.reshape(-1, 34 if quant is gguf.quants.Q8_0 else 18)
@@ -202,4 +225,9 @@ def formats(cuda):
         Format("q4_0", 32, False, *ggml(q4, True)),
         Format("q8_0_ggml", 32, False, *ggml(q8, False)),
         Format("q4_0_ggml", 32, False, *ggml(q4, False)),
+        Format("q4_1", 32, False, *ggml(gguf.quants.Q4_1, True, 4)),
+        Format("q5_0", 32, False, *ggml(gguf.quants.Q5_0, True)),
+        Format("q5_1", 32, False, *ggml(gguf.quants.Q5_1, True, 4)),
+        Format("iq4_nl", 32, False, *ggml(gguf.quants.IQ4_NL, True, 2,
+                                          encode_iq4_nl)),
     ]

@@ -103,6 +103,20 @@ ROWS = [
     ("q8_0", "E9-zero", 1.0, padded([]), "00" * 32, "00 00"),
     ("q4_0", "E9-zero", 1.0, padded([]), "88" * 16, "00 80"),
 ]
+# llama.cpp's other blocks: the scale, and the minimum, is what the block starts with.
+ROWS += [
+    ("q4_1", "E9", 1.0, pattern(16), "D0 36 9B F2 57 BD 13 69 CE 25 8A E0 46 9C F2 58",
+     "AB 36 40 C2"),
+    ("q5_0", "E9", 1.0, pattern(16),
+     "A4 A5 2D 6D C0 7C 38 F3 BF 6B 26 E2 AE 5A 15 D1 8D 49 F4 C0", "40 32"),
+    ("q5_1", "E9", 1.0, pattern(16),
+     "A4 A5 2D 6D B0 7B 37 E3 AF 6A 26 D2 9D 59 05 C1 8C 48 F4 B0", "74 32 40 C2"),
+    ("iq4_nl", "E9", 1.0, pattern(16), "E0 35 AC F1 47 CE 12 69 DF 24 9B F0 36 BD F1 58", "55 26"),
+    ("q4_1", "E9-zero", 1.0, padded([]), "00" * 16, "00 00 00 00"),
+    ("q5_0", "E9-zero", 1.0, padded([]), "FF FF FF FF" + " 00" * 16, "00 80"),
+    ("q5_1", "E9-zero", 1.0, padded([]), "00" * 20, "00 00 00 00"),
+    ("iq4_nl", "E9-zero", 1.0, padded([]), "88" * 16, "00 00"),
+]
 # The four-bit index key of 68 bytes is mxfp4 with rows of 128; its first eight bytes.
 ROWS += [("mxfp4", "E15", 1.0, pattern(16, 128), "AD C3 48 1C A5 D2 39 0C", "7F 7F 7F 7F")]
 ROWS += [("mxfp4", "E6", 1.0, row_with_amax(amax), None, f"{byte:02X}") for amax, byte in E6]

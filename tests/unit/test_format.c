@@ -86,14 +86,16 @@ static void test_find_aliases_and_unknown_names(void **state) {
     assert_int_equal(record, FORMAT_COUNT);
 }
 
-/* Bytes of 128 values, from the published bits per value: 16, 8, 4.5, 4.25, 8.5 and 4.5. */
+/* Bytes of 128 values, from the published bits per value: 16, 8, 4.5, 4.25, 8.5, 4.5, 5, 5.5 and 6.
+ */
 static void test_sizes(void **state) {
     (void)state;
     static const uint32_t row_bytes_of_128[FORMAT_COUNT] = {
         [FORMAT_BF16] = 256,          [FORMAT_F16] = 256,      [FORMAT_FP8_E4M3] = 128,
         [FORMAT_FP8_E5M2] = 128,      [FORMAT_NVFP4] = 72,     [FORMAT_MXFP4] = 68,
         [FORMAT_FP4_MX_BLOCK16] = 72, [FORMAT_Q8_0] = 136,     [FORMAT_Q4_0] = 72,
-        [FORMAT_Q8_0_GGML] = 136,     [FORMAT_Q4_0_GGML] = 72,
+        [FORMAT_Q8_0_GGML] = 136,     [FORMAT_Q4_0_GGML] = 72, [FORMAT_Q4_1] = 80,
+        [FORMAT_Q5_0] = 88,           [FORMAT_Q5_1] = 96,      [FORMAT_IQ4_NL] = 72,
     };
     FOR_EVERY_FORMAT(id) {
         const struct format_info *info = format_get(id);
@@ -102,7 +104,8 @@ static void test_sizes(void **state) {
         assert_int_equal(format_payload_bytes(id, 128) + format_scale_bytes(id, 128),
                          row_bytes_of_128[id]);
         assert_int_equal(format_row_bytes(id, 576), row_bytes_of_128[id] * 9 / 2);
-        assert_true(info->value_bits == 16 || info->value_bits == 8 || info->value_bits == 4);
+        assert_true(info->value_bits == 16 || info->value_bits == 8 || info->value_bits == 5 ||
+                    info->value_bits == 4);
         assert_true(info->group_payload_bytes * 8 >= info->value_bits * info->group_values);
         assert_true(info->kernel_tolerance > 0 && info->kernel_tolerance < 0.01);
     }
@@ -146,6 +149,8 @@ static double error_bound(enum format_id id) {
         return id == FORMAT_BF16 ? 0x1p-8 : 0x1p-11;
     if (info->value_bits == 8)
         return info->group_values == 1 ? (id == FORMAT_FP8_E4M3 ? 0x1p-4 : 0x1p-3) : 0x1p-7;
+    if (info->value_bits == 5) /* a whole step of 16 where q5_0's largest code is one short */
+        return 0x1.01p-4;
     return 0.25; /* 4 bits: the step between 4 and 6 */
 }
 
@@ -269,9 +274,13 @@ static void test_nan_and_infinities_are_counted(void **state) {
             const bool was_nan = i == 5 || i == 130;
             assert_int_equal(isnan(decoded[i]) != 0, was_nan && info->has_nan);
         }
-        /* q4_0's steps are asymmetric and shifted by half: 0 is a code all the same */
-        if (!info->has_nan)
+        /* q4_0's steps are asymmetric and shifted by half: 0 is a code all the same; not so where a
+         * minimum is added, and in iq4_nl's table */
+        const bool no_zero = id == FORMAT_Q4_1 || id == FORMAT_Q5_1 || id == FORMAT_IQ4_NL;
+        if (!info->has_nan && !no_zero)
             assert_true(decoded[5] == 0.0f && decoded[130] == 0.0f);
+        else if (no_zero)
+            assert_true(fabsf(decoded[5]) < 0.1f && fabsf(decoded[130]) < 0.1f * 65504.0f);
     }
 }
 
