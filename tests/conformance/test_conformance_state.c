@@ -19,12 +19,9 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 enum { MAX_ROWS = 200 };
-/* Shims ask for less, and for no large states. */
+/* Shims ask for less. */
 #ifndef CONFORMANCE_STATE_CASES
 #define CONFORMANCE_STATE_CASES 150
-#endif
-#ifndef CONFORMANCE_STATE_LARGE
-#define CONFORMANCE_STATE_LARGE 1
 #endif
 
 static size_t number_told(const char *variable, size_t otherwise) {
@@ -164,8 +161,6 @@ static void test_mamba(void **state) {
 /* One sequence of Qwen3.8's Gated DeltaNet layers, in both types and by columns. */
 static void test_delta_net(void **state) {
     (void)state;
-    if (!CONFORMANCE_STATE_LARGE)
-        skip(); /* a million values in fibers */
     static const struct conformance_state_case cases[] = {
         {.shape = {1, 48, 128, 128, 4, 10240, 3, true}, .equal_decays = true},
         {.shape = {1, 48, 128, 128, 2, 10240, 3, true}, .equal_decays = true},
