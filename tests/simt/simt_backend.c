@@ -185,6 +185,16 @@ static enum status attend(struct backend_device *device, const struct backend_at
     return gpu_attend(&device->machine, work, text);
 }
 
+static enum status index_score(struct backend_device *device,
+                               const struct backend_index_score *work, struct status_text *text) {
+    return gpu_index_score(&device->machine, work, text);
+}
+
+static enum status index_select(struct backend_device *device,
+                                const struct backend_index_select *work, struct status_text *text) {
+    return gpu_index_select(&device->machine, work, text);
+}
+
 static enum status stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text) {
     return gpu_stream_read(&device->machine, dev_from, bytes, device->dev_sink, text);
@@ -231,6 +241,8 @@ const struct backend_ops simt_backend_ops = {
     .attend_workspace_bytes = attend_workspace_bytes,
     .append = append,
     .attend = attend,
+    .index_score = index_score,
+    .index_select = index_select,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
     .mark = mark,
