@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu_device.h"
+#include "index_order.h"
 
 /* A sequence is scored in at most this many pieces, none shorter than the least. */
 enum { SCORE_MOST_PIECES = 64, SCORE_LEAST_TOKENS = 512 };
@@ -111,16 +112,6 @@ struct select_piece {
     uint64_t above, equal; /* keys above the least chosen one, and as large */
 };
 
-/* Scores as integers of the same order: NaN below all, both zeros alike. */
-static uint32_t order_key(float score) {
-    uint32_t bits;
-    memcpy(&bits, &score, sizeof bits);
-    const uint32_t magnitude = bits & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u)
-        return 0;
-    return bits >> 31 != 0 ? 0x80000000u - magnitude : 0x80000000u + magnitude;
-}
-
 /* Which digit: `bits` of a key from `shift` on, of those keys whose higher bits are `prefix`. */
 struct digit {
     uint32_t prefix;
@@ -131,7 +122,7 @@ static void count_digits(struct select_piece *piece, const float *scores, struct
     const uint32_t above = digit.shift + digit.bits, mask = ((uint32_t)1 << digit.bits) - 1;
     memset(piece->counts, 0, sizeof piece->counts);
     for (uint64_t i = piece->first; i < piece->end; i++) {
-        const uint32_t key = order_key(scores[i]);
+        const uint32_t key = index_order_key(scores[i]);
         if ((uint64_t)key >> above == digit.prefix)
             piece->counts[key >> digit.shift & mask]++;
     }
@@ -140,7 +131,7 @@ static void count_digits(struct select_piece *piece, const float *scores, struct
 static void count_around(struct select_piece *piece, const float *scores, uint32_t least) {
     piece->above = piece->equal = 0;
     for (uint64_t i = piece->first; i < piece->end; i++) {
-        const uint32_t key = order_key(scores[i]);
+        const uint32_t key = index_order_key(scores[i]);
         piece->above += key > least;
         piece->equal += key == least;
     }
@@ -150,7 +141,7 @@ static void count_around(struct select_piece *piece, const float *scores, uint32
 static void write_chosen(const struct select_piece *piece, const float *scores, uint32_t least,
                          uint64_t equal_wanted, int32_t *out) {
     for (uint64_t i = piece->first; i < piece->end; i++) {
-        const uint32_t key = order_key(scores[i]);
+        const uint32_t key = index_order_key(scores[i]);
         if (key < least || (key == least && equal_wanted == 0))
             continue;
         equal_wanted -= key == least;

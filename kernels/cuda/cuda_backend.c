@@ -146,6 +146,16 @@ static enum status state_step(struct backend_device *device, const struct backen
     return gpu_state(machine_of(device), work, text);
 }
 
+static enum status index_score(struct backend_device *device,
+                               const struct backend_index_score *work, struct status_text *text) {
+    return gpu_index_score(machine_of(device), work, text);
+}
+
+static enum status index_select(struct backend_device *device,
+                                const struct backend_index_select *work, struct status_text *text) {
+    return gpu_index_select(machine_of(device), work, text);
+}
+
 static enum status stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text) {
     return gpu_stream_read(machine_of(device), dev_from, bytes, device->dev_sink, text);
@@ -174,6 +184,8 @@ const struct backend_ops cuda_backend_ops = {
     .append = append,
     .attend = attend,
     .state_step = state_step,
+    .index_score = index_score,
+    .index_select = index_select,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
     .record_begin = cuda_record_begin,

@@ -22,11 +22,13 @@ struct attend_arguments {
     const struct backend_segment *dev_segments;
     const uint32_t *dev_row_first;
     const uint32_t *dev_worker_first;
+    const int32_t *dev_selected; /* [seqs][selected_stride]: tokens to attend; NULL: all */
     float *dev_partials; /* [segments][group_heads][v_dim], then [segments][group_heads][2] */
     uint64_t page_stride_bytes;
     struct page_plane k, v; /* v equal to k with v_in_k */
     struct attend_divider page_tokens;
     uint32_t columns;
+    uint32_t selected_stride;
     uint32_t segment_count;
     uint32_t row_count;
     uint32_t worker_count;
@@ -43,6 +45,19 @@ struct attend_arguments {
     float score_scale;
     float v_tensor_scale;
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What says where a cache's tokens lie; all else is zero. gpu_attend.c has both. */
+struct attend_arguments gpu_attend_cache_arguments(const struct backend_cache *cache);
+/* STATUS_REFUSED where a page is too large for the kernels' arithmetic. */
+enum status gpu_attend_check_page(const struct page_layout *page, struct status_text *text);
+
+#ifdef __cplusplus
+}
+#endif
 
 /* The two numbers beside a partial output: the largest score (a power of two; -inf where there was
  * no token) and the sum of 2^(score - largest). Outputs are sums of weights times V, v's tensor

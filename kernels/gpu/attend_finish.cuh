@@ -10,17 +10,27 @@ GPU_DEVICE uint32_t attend_divide(const struct attend_divider &by, uint32_t x) {
 }
 
 /* Positions within one segment are counted from the first slot of its first page, so that they fit
- * 32 bits whatever the token's own number is. */
+ * 32 bits whatever the token's own number is; of selected tokens, from the first of them. */
 struct attend_place {
-    uint64_t row;        /* address of the sequence's row of the page table */
-    uint32_t column;     /* where the segment's first page stands in it */
-    uint32_t first_slot; /* of the segment's first token, in that page */
+    uint64_t row;        /* address of the sequence's row of the page table, or of the list */
+    uint32_t column;     /* where the segment's first page stands in it; of a list the sequence */
+    uint32_t first_slot; /* of the segment's first token, in that page; 0 */
 };
 
+/* selects false: of a kernel that never has selected tokens, and is spared looking for them. */
+template <bool selects = true>
 GPU_DEVICE struct attend_place attend_locate(const struct attend_arguments &arguments,
                                              const struct backend_segment &segment) {
-    const uint64_t page = segment.first_token / arguments.page_tokens.divisor;
     struct attend_place place;
+    if (selects && arguments.dev_selected != nullptr) {
+        place.row = gpu_keep(reinterpret_cast<uint64_t>(
+            arguments.dev_selected + (uint64_t)segment.seq * arguments.selected_stride +
+            segment.first_token));
+        place.column = segment.seq;
+        place.first_slot = 0;
+        return place;
+    }
+    const uint64_t page = segment.first_token / arguments.page_tokens.divisor;
     place.row = gpu_keep(reinterpret_cast<uint64_t>(arguments.dev_page_table +
                                                     (uint64_t)segment.seq * arguments.columns));
     place.column = (uint32_t)(page % arguments.columns);
@@ -28,10 +38,26 @@ GPU_DEVICE struct attend_place attend_locate(const struct attend_arguments &argu
     return place;
 }
 
+/* The page of the selected token at `position`, and the slot within it. Its sequence's pages all
+ * stand in the table (backend_check.h), from the first one on. */
+GPU_DEVICE int32_t attend_selected_page(const struct attend_arguments &arguments,
+                                        const struct attend_place &place, uint32_t position,
+                                        uint32_t *slot) {
+    const uint32_t token =
+        ptx_load_global_u32(reinterpret_cast<const int32_t *>(place.row) + position);
+    const uint32_t page = attend_divide(arguments.page_tokens, token);
+    *slot = token - page * arguments.page_tokens.divisor;
+    return (int32_t)ptx_load_global_u32(arguments.dev_page_table +
+                                        (uint64_t)place.column * arguments.columns + page);
+}
+
 /* The page of position `position`, and the slot within it. A table that is a ring wraps once. */
+template <bool selects = true>
 GPU_DEVICE int32_t attend_page(const struct attend_arguments &arguments,
                                const struct attend_place &place, uint32_t position,
                                uint32_t *slot) {
+    if (selects && arguments.dev_selected != nullptr)
+        return attend_selected_page(arguments, place, position, slot);
     const uint32_t page = attend_divide(arguments.page_tokens, position);
     *slot = position - page * arguments.page_tokens.divisor;
     const uint32_t ahead = place.column + page, wrapped = ahead - arguments.columns;

@@ -10,6 +10,7 @@ struct attend_kernel {
     const void *entry; /* NULL ends a table */
     uint32_t k_dim, v_dim;
     bool latent;         /* V is the first v_dim values of K */
+    bool selects;        /* reads selected tokens too */
     uint32_t head_tiles; /* of eight query heads that one block does */
     uint32_t least_warps, most_warps;
     bool rings_per_warp;       /* a ring of stages for each warp, or one for the block */

@@ -2,7 +2,7 @@
  * heads of one KV head on n8. Each warp takes its own tiles of tokens, keeps its own softmax and
  * outputs in registers, and copies its own tokens ahead through a ring in shared memory; no barrier
  * of the block stands in the loop. The warps of a block are merged once per segment. Wider rows and
- * latents: attend_wide.cuh. */
+ * latents, and selected tokens: attend_wide.cuh. */
 #ifndef ATTEND_MMA_CUH
 #define ATTEND_MMA_CUH
 
@@ -286,7 +286,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
                                    uint32_t first_head, unsigned char *shared) {
     typedef attend_mma_shape<K, V, KD, VD, tiles> S;
     const struct backend_segment segment = a.dev_segments[segment_number];
-    const struct attend_walk walk = attend_walk_make(a, segment);
+    const struct attend_walk walk = attend_walk_make<false>(a, segment);
     const uint32_t warp = gpu_thread() / GPU_WARP_LANES, warps = gpu_threads() / GPU_WARP_LANES;
     const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
     const uint32_t queries = ptx_shared_address(shared);
@@ -302,7 +302,7 @@ GPU_DEVICE void attend_mma_segment(const struct attend_arguments &a, uint32_t se
     const auto look = [&](uint32_t position) {
         GPU_UNROLL
         for (uint32_t s = 0; s < S::TOGETHER; s++)
-            ahead[s] = attend_look_ahead(a, walk, position + s * TILE_TOKENS);
+            ahead[s] = attend_look_ahead<false>(a, walk, position + s * TILE_TOKENS);
     };
     const auto ask = [&](uint32_t stage) {
         if (asked < walk.end) {

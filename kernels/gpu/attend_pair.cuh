@@ -39,6 +39,7 @@ static struct attend_kernel pair_wide() {
     kernel.k_dim = KD;
     kernel.v_dim = VD;
     kernel.latent = latent;
+    kernel.selects = true;
     kernel.head_tiles = tiles;
     kernel.least_warps = kernel.most_warps = ATTEND_WIDE_WARPS;
     kernel.shared_bytes = S::RING_AT;

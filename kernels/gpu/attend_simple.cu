@@ -2,8 +2,7 @@
  * one token at a time, then V's tile takes K's place and every thread sums some of the dims. */
 #include "attend_simple.h"
 
-#include "attend_finish.cuh"
-#include "codec.cuh"
+#include "codec_rows.cuh"
 
 enum : uint32_t {
     SIMPLE_WARPS = ATTEND_SIMPLE_THREADS / GPU_WARP_LANES,
@@ -17,62 +16,6 @@ struct simple_shared {
     float *outputs; /* [v_dim], each owned by one thread */
     float *scores;  /* [tile_tokens] */
     float *tile;    /* [tile_tokens][wider of k_dim and v_dim] */
-};
-
-/* Decodes tokens [first, first + count) of a segment, for codec_switch: units times their group
- * scale. */
-struct simple_decode {
-    const struct attend_arguments &a;
-    const struct attend_place &place;
-    const struct page_plane &plane;
-    uint32_t kv_head;
-    uint32_t dim;
-    uint32_t first; /* counted from the segment's first token */
-    uint32_t count;
-    float *tile; /* [count][dim] */
-
-    /* Where token `token` of the tile is stored: its page, and the row in it. */
-    GPU_DEVICE const uint8_t *locate(uint32_t token, struct page_place &at) {
-        uint32_t slot;
-        const int32_t page = attend_page(a, place, place.first_slot + first + token, &slot);
-        at = page_locate(&plane, a.page_tokens.divisor, kv_head, slot);
-        return a.dev_pages + (uint64_t)page * a.page_stride_bytes;
-    }
-
-    /* A warp per row. */
-    template <class Codec> GPU_DEVICE void rows(Codec codec) {
-        const uint32_t warp = gpu_thread() / GPU_WARP_LANES, lane = gpu_thread() % GPU_WARP_LANES;
-        for (uint32_t token = warp; token < count; token += SIMPLE_WARPS) {
-            struct page_place at;
-            const uint8_t *base = locate(token, at);
-            for (uint32_t i = lane; i < dim; i += GPU_WARP_LANES)
-                tile[(uint64_t)token * dim + i] =
-                    codec.value(base + at.payload_bytes, base + at.scale_bytes, i);
-        }
-    }
-
-    /* A thread per group. */
-    template <class Codec> GPU_DEVICE void groups(Codec codec) {
-        const uint32_t row_groups = dim / Codec::VALUES;
-        for (uint32_t item = gpu_thread(); item < count * row_groups; item += gpu_threads()) {
-            const uint32_t token = item / row_groups, g = item - token * row_groups;
-            struct page_place at;
-            const uint8_t *base = locate(token, at);
-            float units[Codec::VALUES];
-            const float scale =
-                codec.decode(base + at.payload_bytes + (uint64_t)g * Codec::PAYLOAD_BYTES,
-                             base + at.scale_bytes + (uint64_t)g * Codec::SCALE_BYTES, units);
-            for (uint32_t i = 0; i < Codec::VALUES; i++)
-                tile[(uint64_t)token * dim + g * Codec::VALUES + i] = units[i] * scale;
-        }
-    }
-
-    template <class Codec> GPU_DEVICE void operator()(Codec codec) {
-        if constexpr (Codec::IS_RECORD)
-            rows(codec);
-        else
-            groups(codec);
-    }
 };
 
 /* scores[t] = query . K row t, a warp per token. */
@@ -143,16 +86,15 @@ GPU_DEVICE void simple_segment(const struct attend_arguments &a, const struct si
     const uint32_t tokens = (uint32_t)segment.token_count;
     for (uint32_t first = 0; first < tokens; first += a.tile_tokens) {
         const uint32_t count = tokens - first < a.tile_tokens ? tokens - first : a.tile_tokens;
-        struct simple_decode k = {a,       place, a.k,   segment.kv_head,
-                                  a.k_dim, first, count, shared.tile};
+        struct codec_rows k = {a, place, a.k, segment.kv_head, a.k_dim, first, count, shared.tile};
         gpu_sync_block(); /* the tile before has been read */
         codec_switch(a.k_format, k);
         gpu_sync_block();
         simple_score(a, shared, count);
         gpu_sync_block();
         if (!a.v_in_k) {
-            struct simple_decode v = {a,       place, a.v,   segment.kv_head,
-                                      a.v_dim, first, count, shared.tile};
+            struct codec_rows v = {a,       place, a.v,   segment.kv_head,
+                                   a.v_dim, first, count, shared.tile};
             codec_switch(a.v_format, v);
             gpu_sync_block();
         }

@@ -17,14 +17,16 @@ struct attend_walk {
     bool linear;         /* 16 neighbouring tokens always lie in one page */
 };
 
+template <bool selects>
 GPU_DEVICE struct attend_walk attend_walk_make(const struct attend_arguments &a,
                                                const struct backend_segment &segment) {
     struct attend_walk walk;
-    walk.place = attend_locate(a, segment);
+    walk.place = attend_locate<selects>(a, segment);
     walk.source = tile_source_make(a, segment.kv_head);
     walk.begin = walk.place.first_slot;
     walk.end = walk.begin + (uint32_t)segment.token_count;
-    walk.linear = a.page_tokens.divisor % TILE_TOKENS == 0;
+    walk.linear =
+        a.page_tokens.divisor % TILE_TOKENS == 0 && !(selects && a.dev_selected != nullptr);
     walk.last = walk.end - 1;
     walk.ahead = gpu_keep(walk.linear ? 0 : tile_token_of(gpu_thread() % GPU_WARP_LANES));
     walk.start =
@@ -38,12 +40,14 @@ struct attend_ahead {
     uint32_t slot; /* likewise */
 };
 
+template <bool selects>
 GPU_DEVICE struct attend_ahead attend_look_ahead(const struct attend_arguments &a,
                                                  const struct attend_walk &walk,
                                                  uint32_t position) {
     const uint32_t mine = position + walk.ahead;
     struct attend_ahead ahead;
-    ahead.page = attend_page(a, walk.place, mine < walk.last ? mine : walk.last, &ahead.slot);
+    ahead.page =
+        attend_page<selects>(a, walk.place, mine < walk.last ? mine : walk.last, &ahead.slot);
     return ahead;
 }
 

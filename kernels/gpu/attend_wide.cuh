@@ -251,7 +251,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
                                     uint32_t first_head, unsigned char *shared) {
     typedef attend_wide_shape<K, V, KD, VD, tiles, latent> S;
     const struct backend_segment segment = a.dev_segments[segment_number];
-    struct attend_walk walk = attend_walk_make(a, segment);
+    struct attend_walk walk = attend_walk_make<true>(a, segment);
     /* every thread asks for its own token: nothing to align */
     walk.start = walk.begin;
     walk.ahead = gpu_thread() / S::COPIERS;
@@ -261,7 +261,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
 
     uint32_t asked = walk.start;
     struct attend_ahead ahead = {0, 0};
-    const auto look = [&]() { ahead = attend_look_ahead(a, walk, asked); };
+    const auto look = [&]() { ahead = attend_look_ahead<true>(a, walk, asked); };
     const auto ask = [&](uint32_t stage) {
         if (asked < walk.end) {
             attend_wide_copy<S>(walk, ahead, asked, stage);

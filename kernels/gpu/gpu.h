@@ -52,6 +52,10 @@ uint64_t gpu_attend_workspace_bytes(const char *kernel, const struct page_layout
 /* Launches; nothing is checked that backend_check.h checks. */
 enum status gpu_attend(const struct gpu_machine *machine, const struct backend_attend *work,
                        struct status_text *text);
+enum status gpu_index_score(const struct gpu_machine *machine,
+                            const struct backend_index_score *work, struct status_text *text);
+enum status gpu_index_select(const struct gpu_machine *machine,
+                             const struct backend_index_select *work, struct status_text *text);
 /* dev_replaced: two uint64_t (NaN, infinite values) that are added to, or NULL. */
 enum status gpu_append(const struct gpu_machine *machine, const struct backend_append *work,
                        uint64_t *dev_replaced, struct status_text *text);

@@ -100,10 +100,11 @@ static void choose_launch(const struct gpu_machine *machine, struct choice *choi
 
 /* The kernel that reads the cache for the fewest times, then with the least padding. */
 static bool choose(const struct gpu_machine *machine, const struct page_shape *shape,
-                   uint32_t group_heads, struct choice *out) {
+                   uint32_t group_heads, bool selected, struct choice *out) {
     *out = (struct choice){0};
     for (const struct attend_kernel *k = pair_kernels(shape); k != NULL && k->entry != NULL; k++) {
-        if (k->k_dim != shape->k_dim || k->v_dim != shape->v_dim || k->latent != shape->v_in_k)
+        if (k->k_dim != shape->k_dim || k->v_dim != shape->v_dim || k->latent != shape->v_in_k ||
+            (selected && !k->selects))
             continue;
         const uint32_t heads = k->head_tiles * HEADS_PER_TILE;
         struct choice choice = {.kernel = k, .head_chunks = (group_heads + heads - 1) / heads};
@@ -178,6 +179,16 @@ static enum status attended_page(const char *kernel, const struct page_layout *p
                                          : STATUS_OK;
 }
 
+enum status gpu_attend_check_page(const struct page_layout *page, struct status_text *text) {
+    if (page->stride_bytes <= UINT32_MAX && page->shape.page_tokens < (uint32_t)1 << 30)
+        return STATUS_OK;
+    return status_set(
+        text, STATUS_REFUSED,
+        "pages of %u tokens and %llu bytes: the kernels count positions within a page "
+        "in 30 bits and bytes in 32",
+        page->shape.page_tokens, (unsigned long long)page->stride_bytes);
+}
+
 enum status gpu_attend_check(const struct gpu_machine *machine, const char *kernel,
                              const struct page_layout *page, uint32_t query_heads, bool selected,
                              struct status_text *text) {
@@ -187,19 +198,17 @@ enum status gpu_attend_check(const struct gpu_machine *machine, const char *kern
     if (!known)
         return status_set(text, STATUS_REFUSED, "kernel %s: there are mma, simple and expand",
                           kernel);
-    if (selected)
-        return status_set(text, STATUS_REFUSED, "kernel %s: all tokens are read, not selected ones",
-                          kernel);
+    if (selected && strcmp(kernel, "expand") == 0)
+        return status_set(text, STATUS_REFUSED,
+                          "kernel expand: copies all pages, whatever tokens are selected (--kernel "
+                          "mma and simple read those alone)");
     const struct page_shape *shape = &page->shape;
     if (query_heads == 0 || query_heads % shape->kv_heads != 0)
         return status_set(text, STATUS_REFUSED,
                           "%u query heads over %u KV heads: a whole number per KV head is needed",
                           query_heads, shape->kv_heads);
-    if (page->stride_bytes > UINT32_MAX || shape->page_tokens >= (uint32_t)1 << 30)
-        return status_set(text, STATUS_REFUSED,
-                          "pages of %u tokens and %llu bytes: the kernels count positions within "
-                          "a page in 30 bits and bytes in 32",
-                          shape->page_tokens, (unsigned long long)page->stride_bytes);
+    if (gpu_attend_check_page(page, text) != STATUS_OK)
+        return STATUS_REFUSED;
     if (strcmp(kernel, "simple") == 0) {
         if (gpu_attend_simple_shared_bytes(machine, shape->k_dim, shape->v_dim) == 0)
             return status_set(text, STATUS_REFUSED,
@@ -217,8 +226,13 @@ enum status gpu_attend_check(const struct gpu_machine *machine, const char *kern
                             "in 32",
                             (unsigned long long)attended.stride_bytes);
     if (status != STATUS_OK ||
-        choose(machine, &attended.shape, query_heads / shape->kv_heads, &choice))
+        choose(machine, &attended.shape, query_heads / shape->kv_heads, selected, &choice))
         return status;
+    if (selected && choose(machine, shape, query_heads / shape->kv_heads, false, &choice))
+        return status_set(text, STATUS_REFUSED,
+                          "kernel mma: selected tokens are read in latents and head dim 512, not "
+                          "with head dims %u/%u (--kernel simple does any)",
+                          shape->k_dim, shape->v_dim);
     return refuse_shape(machine, kernel, &attended.shape, text);
 }
 
@@ -235,7 +249,7 @@ uint32_t gpu_attend_workers(const struct gpu_machine *machine, const char *kerne
         struct page_layout attended;
         struct choice choice;
         if (attended_page(kernel, page, &attended, NULL) != STATUS_OK ||
-            !choose(machine, &attended.shape, group_heads, &choice))
+            !choose(machine, &attended.shape, group_heads, false, &choice))
             return 1;
         blocks = choice.blocks_per_unit;
         chunks = choice.head_chunks;
@@ -276,47 +290,58 @@ static struct attend_divider make_divider(uint32_t divisor) {
     return out;
 }
 
-static struct attend_arguments make_arguments(const struct backend_attend *work,
-                                              const struct page_layout *page,
-                                              const uint8_t *dev_pages) {
-    const double log2_e = 1.4426950408889634;
-    const struct page_shape *shape = &page->shape;
+struct attend_arguments gpu_attend_cache_arguments(const struct backend_cache *cache) {
+    const struct page_layout *page = &cache->page;
     return (struct attend_arguments){
-        .dev_pages = dev_pages,
-        .dev_page_table = work->cache.dev_page_table,
-        .dev_queries = work->dev_queries,
-        .dev_sinks = work->dev_sinks,
-        .dev_outputs = work->dev_outputs,
-        .dev_segments = work->plan.dev_segments,
-        .dev_row_first = work->plan.dev_row_first,
-        .dev_worker_first = work->plan.dev_worker_first,
-        .dev_partials = work->dev_workspace,
+        .dev_pages = cache->dev_pages,
+        .dev_page_table = cache->dev_page_table,
         .page_stride_bytes = page->stride_bytes,
         .k = page->k,
         .v = page->v,
-        .page_tokens = make_divider(shape->page_tokens),
-        .columns = work->cache.page_table_columns,
-        .segment_count = work->plan.segment_count,
-        .row_count = work->plan.row_count,
-        .worker_count = work->plan.worker_count,
-        .kv_heads = shape->kv_heads,
-        .query_heads = work->query_heads,
-        .group_heads = work->query_heads / shape->kv_heads,
+        .page_tokens = make_divider(page->shape.page_tokens),
+        .columns = cache->page_table_columns,
+        .kv_heads = page->shape.kv_heads,
         .head_chunks = 1,
-        .k_dim = shape->k_dim,
-        .v_dim = shape->v_dim,
-        .k_format = shape->k_format,
-        .v_format = shape->v_format,
-        .v_in_k = shape->v_in_k,
-        .score_scale = (float)(work->softmax_scale * log2_e * work->cache.k_tensor_scale),
-        .v_tensor_scale = shape->v_in_k ? work->cache.k_tensor_scale : work->cache.v_tensor_scale,
+        .k_dim = page->shape.k_dim,
+        .v_dim = page->shape.v_dim,
+        .k_format = page->shape.k_format,
+        .v_format = page->shape.v_format,
+        .v_in_k = page->shape.v_in_k,
     };
+}
+
+static struct attend_arguments make_arguments(const struct backend_attend *work,
+                                              const struct page_layout *page, uint8_t *dev_pages) {
+    const double log2_e = 1.4426950408889634;
+    struct backend_cache cache = work->cache;
+    cache.page = *page;
+    cache.dev_pages = dev_pages;
+    struct attend_arguments arguments = gpu_attend_cache_arguments(&cache);
+    arguments.dev_queries = work->dev_queries;
+    arguments.dev_sinks = work->dev_sinks;
+    arguments.dev_outputs = work->dev_outputs;
+    arguments.dev_segments = work->plan.dev_segments;
+    arguments.dev_row_first = work->plan.dev_row_first;
+    arguments.dev_worker_first = work->plan.dev_worker_first;
+    arguments.dev_selected = work->dev_selected;
+    arguments.dev_partials = work->dev_workspace;
+    arguments.selected_stride = work->selected_stride;
+    arguments.segment_count = work->plan.segment_count;
+    arguments.row_count = work->plan.row_count;
+    arguments.worker_count = work->plan.worker_count;
+    arguments.query_heads = work->query_heads;
+    arguments.group_heads = work->query_heads / page->shape.kv_heads;
+    arguments.score_scale = (float)(work->softmax_scale * log2_e * work->cache.k_tensor_scale);
+    arguments.v_tensor_scale =
+        page->shape.v_in_k ? work->cache.k_tensor_scale : work->cache.v_tensor_scale;
+    return arguments;
 }
 
 static enum status launch_mma(const struct gpu_machine *machine, const struct page_shape *shape,
                               struct attend_arguments *arguments, struct status_text *text) {
     struct choice choice;
-    if (!choose(machine, shape, arguments->group_heads, &choice))
+    const bool selected = arguments->dev_selected != NULL;
+    if (!choose(machine, shape, arguments->group_heads, selected, &choice))
         return refuse_shape(machine, "mma", shape, text);
     arguments->head_chunks = choice.head_chunks;
     arguments->stages = choice.stages;
@@ -345,7 +370,7 @@ enum status gpu_attend(const struct gpu_machine *machine, const struct backend_a
     const struct page_layout *page = &work->cache.page;
     struct page_layout attended;
     enum status status = attended_page(work->kernel, page, &attended, text);
-    const uint8_t *dev_pages = work->cache.dev_pages;
+    uint8_t *dev_pages = work->cache.dev_pages;
     if (status == STATUS_OK && strcmp(work->kernel, "expand") == 0) {
         uint8_t *dev_copy = (uint8_t *)work->dev_workspace +
                             partial_bytes(page, work->query_heads, work->plan.segment_count);

@@ -62,6 +62,9 @@ GPU_DEVICE bool gpu_any(bool value) {
 GPU_DEVICE void gpu_atomic_add(uint64_t *to, uint64_t value) {
     atomicAdd(reinterpret_cast<unsigned long long *>(to), (unsigned long long)value);
 }
+GPU_DEVICE void gpu_atomic_add(uint32_t *to, uint32_t value) {
+    atomicAdd(to, value);
+}
 /* Neither fused nor reordered: what a codec's rounding rule needs. */
 GPU_DEVICE float gpu_multiply(float a, float b) {
     return __fmul_rn(a, b);

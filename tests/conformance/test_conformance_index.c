@@ -93,7 +93,7 @@ static void test_scores(void **state) {
                             which.lengths = (enum conformance_lengths)l;
                             which.scale_amax = (h + p) % 2 == 1;
                             if (!conformance_has_format((uint32_t)format) ||
-                                !conformance_has_dims(dims[d], 0) ||
+                                !conformance_has_dims(dims[d], dims[d]) ||
                                 !format_fits((enum format_id)format, dims[d]) || !is_turn(&number))
                                 continue;
                             run_scores(on, &which, heads[h]);

@@ -116,6 +116,19 @@ template <class T> void execute_add(ptx_warp &warp, const ptx_instruction &in) {
     });
 }
 
+void execute_shared_add(ptx_warp &warp, const ptx_instruction &in) {
+    const addresses at(warp, in, SHARED);
+    count(warp, in, SHARED, at, sizeof(uint32_t));
+    ptx_each_lane(warp, [&](uint32_t lane) {
+        uint32_t before;
+        warp.lane = lane;
+        warp.block->shared.add(ptx_thread(warp, lane), (uint32_t)at.of[lane],
+                               (uint32_t)ptx_lane_bits(warp, in.sources[1], lane), &before);
+        if (in.target_count == 1)
+            ptx_set_lane_bits(warp, in.targets[0], lane, before);
+    });
+}
+
 /* vector: ".v2", values: "{xx}" for two of them. */
 template <class T, space where, uint32_t many>
 void add_vector(ptx_opcodes &table, const std::string &infix, const std::string &type,
@@ -165,4 +178,6 @@ void ptx_add_memory(ptx_opcodes &table) {
     table["red.global.add.u64"] = {execute_add<uint64_t>, "Al", PTX_GLOBAL};
     table["atom.global.add.u32"] = {execute_add<uint32_t>, "=wAw", PTX_GLOBAL};
     table["red.global.add.u32"] = {execute_add<uint32_t>, "Aw", PTX_GLOBAL};
+    table["atom.shared.add.u32"] = {execute_shared_add, "=wAw", PTX_SHARED};
+    table["red.shared.add.u32"] = {execute_shared_add, "Aw", PTX_SHARED};
 }

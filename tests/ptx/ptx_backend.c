@@ -241,6 +241,16 @@ static enum status state_step(struct backend_device *device, const struct backen
     return gpu_state(&device->machine, work, text);
 }
 
+static enum status index_score(struct backend_device *device,
+                               const struct backend_index_score *work, struct status_text *text) {
+    return gpu_index_score(&device->machine, work, text);
+}
+
+static enum status index_select(struct backend_device *device,
+                                const struct backend_index_select *work, struct status_text *text) {
+    return gpu_index_select(&device->machine, work, text);
+}
+
 static enum status stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text) {
     return gpu_stream_read(&device->machine, dev_from, bytes, device->dev_sink, text);
@@ -288,6 +298,8 @@ const struct backend_ops ptx_backend_ops = {
     .append = append,
     .attend = attend,
     .state_step = state_step,
+    .index_score = index_score,
+    .index_select = index_select,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
     .mark = mark,

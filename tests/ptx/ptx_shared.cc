@@ -7,7 +7,10 @@
 #include <cstring>
 
 namespace {
-enum : uint8_t { EMPTY, COMING, VALUE };
+enum : uint8_t { EMPTY, COMING, VALUE, SUM /* by atomic additions */ };
+enum : uint16_t {
+    SEVERAL = 0xFFFF /* writers of a sum: only a barrier of the block orders them */
+};
 /* Since the last barrier of the block: */
 enum : uint8_t { NO_READER, ONE_READER, READERS_OF_ONE_WARP, MANY_READERS };
 } // namespace
@@ -49,7 +52,7 @@ bool ptx_shared::ordered(uint32_t earlier_thread, uint32_t thread, uint32_t then
 }
 
 void ptx_shared::note_read(cell &at, uint32_t thread, uint32_t offset) {
-    if (at.state != VALUE)
+    if (at.state != VALUE && at.state != SUM)
         ptx_fail(at.state == EMPTY ? "reads byte %u of shared memory, which nobody wrote"
                                    : "reads byte %u of shared memory, to which thread %u has a "
                                      "copy (cp.async) on its way",
@@ -92,6 +95,29 @@ void ptx_shared::note_write(cell &at, uint32_t thread, uint32_t offset, bool by_
                  "since",
                  offset, at.reader);
     at = {time, 0, (uint16_t)thread, 0, by_copy ? COMING : VALUE, NO_READER};
+}
+
+void ptx_shared::note_sum(cell &at, uint32_t thread, uint32_t offset) {
+    if (at.state == EMPTY)
+        ptx_fail("adds to byte %u of shared memory, which nobody wrote", offset);
+    const bool beside_others =
+        at.state == SUM && !ordered(at.writer, thread, at.write_time) && at.readers == NO_READER;
+    if (beside_others)
+        at.writer = SEVERAL;
+    else
+        note_write(at, thread, offset, false);
+    at.write_time = time;
+    at.state = SUM;
+}
+
+void ptx_shared::add(uint32_t thread, uint32_t address, uint32_t value, uint32_t *before) {
+    cell *const first = cells_at(address, sizeof value, "atomic addition");
+    const uint32_t offset = address - PTX_SHARED_BASE;
+    for (uint32_t i = 0; i < sizeof value / cell_bytes; i++)
+        note_sum(first[i], thread, offset + i * cell_bytes);
+    memcpy(before, &bytes[offset], sizeof *before);
+    value += *before;
+    memcpy(&bytes[offset], &value, sizeof value);
 }
 
 template <uint32_t count> void ptx_shared::read(uint32_t thread, uint32_t address, void *to) {

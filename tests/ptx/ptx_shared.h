@@ -16,6 +16,8 @@ struct ptx_shared {
     /* Failures throw ptx_failure. Addresses start at PTX_SHARED_BASE; 2, 4, 8 or 16 bytes. */
     template <uint32_t bytes> void read(uint32_t thread, uint32_t address, void *to);
     template <uint32_t bytes> void write(uint32_t thread, uint32_t address, const void *from);
+    /* An atomic addition; not in conflict with its like. */
+    void add(uint32_t thread, uint32_t address, uint32_t value, uint32_t *before);
     void copy_starts(uint32_t thread, uint32_t address, uint32_t bytes);
     void copy_lands(uint32_t thread, uint32_t address, uint32_t bytes, const void *from);
 
@@ -35,6 +37,7 @@ struct ptx_shared {
     cell *cells_at(uint32_t address, uint32_t bytes, const char *what);
     bool ordered(uint32_t earlier_thread, uint32_t thread, uint32_t time) const;
     void note_read(cell &at, uint32_t thread, uint32_t offset);
+    void note_sum(cell &at, uint32_t thread, uint32_t offset);
     void note_write(cell &at, uint32_t thread, uint32_t offset, bool by_copy);
 
     std::vector<uint8_t> bytes;

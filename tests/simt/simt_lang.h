@@ -47,6 +47,7 @@ void simt_shuffle(const void *value, void *out, uint32_t bytes, uint32_t from_la
                   simt_place place);
 bool simt_any(bool value, simt_place place);
 void simt_atomic_add(uint64_t *to, uint64_t value);
+void simt_atomic_add(uint32_t *to, uint32_t value);
 
 GPU_DEVICE uint32_t gpu_thread() {
     return simt_position.thread;
@@ -86,6 +87,9 @@ GPU_DEVICE bool gpu_any(bool value, simt_place place = simt_here()) {
     return simt_any(value, place);
 }
 GPU_DEVICE void gpu_atomic_add(uint64_t *to, uint64_t value) {
+    simt_atomic_add(to, value);
+}
+GPU_DEVICE void gpu_atomic_add(uint32_t *to, uint32_t value) {
     simt_atomic_add(to, value);
 }
 /* Neither fused (the build says -ffp-contract=off) nor reordered. */

@@ -201,3 +201,8 @@ void simt_atomic_add(uint64_t *to, uint64_t value) {
     simt_race_touch(to, sizeof *to, SIMT_RACE_ATOMIC, __builtin_return_address(0));
     *to += value;
 }
+
+void simt_atomic_add(uint32_t *to, uint32_t value) {
+    simt_race_touch(to, sizeof *to, SIMT_RACE_ATOMIC, __builtin_return_address(0));
+    *to += value;
+}
