@@ -153,9 +153,13 @@ enum status fill_rows_overhead(const struct fill_rows *rows, const struct overhe
 enum status fill_rows_levels(const struct fill_rows *rows, const struct pool *pool,
                              struct status_text *text) {
     struct pool_sizes s;
+    char formula[320];
     pool_sizes_get(pool, &s);
+    const bool drafts = rows->one->options->draft_layers > 0;
+    (void)snprintf(formula, sizeof formula, "K and V values and block scales%s%s",
+                   drafts ? "; " : "", drafts ? rows->one->model.remark : "");
     const struct line lines[] = {
-        level("1 formula", s.formula_bytes, "K and V values and block scales"),
+        level("1 formula", s.formula_bytes, formula),
         item("  tails", (int64_t)s.tail_bytes, "unused slots of part pages"),
         item("  alignment", (int64_t)s.alignment_bytes, "page strides rounded up to 16 bytes"),
         item("  shared", -(int64_t)s.shared_bytes, "pages that several sequences point to"),
