@@ -99,11 +99,7 @@ static enum status predict_model(struct predict *predict, const char *spec,
                                            &question.which.auto_format, question.auto_reason, text);
     if (status != STATUS_OK)
         return status;
-    struct status_text why = {""};
-    question.which.refused = model_shard(&whole, options->tp, &question.which.model, &why);
-    (void)snprintf(question.which.reason, sizeof question.which.reason, "%s", why.line);
-    if (question.which.refused != STATUS_OK)
-        question.which.model = whole;
+    run_case_set_model(&question.which, &whole);
     uint64_t tokens[OPTIONS_MAX_LIST];
     const size_t tokens_count = list_tokens(options, whole.native_context, tokens);
     /* The defaults are ours: only what was asked for is remarked on. */

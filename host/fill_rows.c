@@ -153,9 +153,14 @@ enum status fill_rows_overhead(const struct fill_rows *rows, const struct overhe
 enum status fill_rows_levels(const struct fill_rows *rows, const struct pool *pool,
                              struct status_text *text) {
     struct pool_sizes s;
+    char formula[320];
     pool_sizes_get(pool, &s);
+    const bool drafts = rows->one->options->draft_layers > 0;
+    (void)snprintf(formula, sizeof formula,
+                   "K, V, entries, index keys, state, with block scales%s%s", drafts ? "; " : "",
+                   drafts ? rows->one->model.remark : "");
     const struct line lines[] = {
-        level("1 formula", s.formula_bytes, "K, V, entries, index keys, state, with block scales"),
+        level("1 formula", s.formula_bytes, formula),
         item("  tails", (int64_t)s.tail_bytes, "unused slots of part pages"),
         item("  alignment", (int64_t)s.alignment_bytes,
              "pages and state slots rounded up to whole 16 bytes or more"),

@@ -198,12 +198,7 @@ static enum status parse_u32(const char *option, const char *text, uint64_t leas
 }
 
 PARSER(draft) {
-    const enum status status = parse_u32(option, text, 0, 1024, &options->draft_layers, message);
-    if (status == STATUS_OK && options->draft_layers > 0)
-        return status_set(message, STATUS_BAD_INPUT,
-                          "%s %s: no model source of this version gives draft layers; 0 is allowed",
-                          option, text);
-    return status;
+    return parse_u32(option, text, 0, 1024, &options->draft_layers, message);
 }
 
 PARSER(tp) {

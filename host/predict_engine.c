@@ -53,6 +53,9 @@ enum status predict_engine(const struct predict_question *question,
         predict_row_note(out, note);
         return STATUS_OK;
     }
+    if (question->which.options->draft_layers > 0)
+        predict_row_note(out, "asked of the engine as further layers of the model, which is not "
+                              "how it keeps its drafts");
     out->values[PREDICT_ENGINE_BYTES] = predict_number(out->engine.bytes);
     /* Both are below 2^63. */
     out->values[PREDICT_ENGINE_DIFFERENCE] =

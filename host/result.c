@@ -116,7 +116,9 @@ static void set_case(const struct result *result, struct writer_value *values) {
             values[RESULT_INDEX_FORMAT] = text_value(formula_index_name(storage.index));
     values[RESULT_KERNEL] = text_value(result->kernel);
     values[RESULT_STATUS] = text_value(result_status_name(result->status));
-    values[RESULT_REASON] = text_value(result->reason);
+    /* A row that counts draft layers says so: its model's name does not. */
+    const bool drafts = options->draft_layers > 0 && result->reason[0] == '\0';
+    values[RESULT_REASON] = text_value(drafts ? one->model.remark : result->reason);
 }
 
 static void set_bytes(const struct result *result, struct writer_value *values) {

@@ -111,6 +111,19 @@ static void say_unrotated(const struct model *model) {
     }
 }
 
+void run_case_set_model(struct run_case *one, struct model *whole) {
+    struct status_text why = {""};
+    struct model drafted;
+    one->refused = model_add_drafts(whole, one->options->draft_layers, &drafted, &why);
+    if (one->refused == STATUS_OK) {
+        *whole = drafted;
+        one->refused = model_shard(whole, one->options->tp, &one->model, &why);
+    }
+    (void)snprintf(one->reason, sizeof one->reason, "%s", why.line);
+    if (one->refused != STATUS_OK)
+        one->model = *whole;
+}
+
 static enum status add_model(struct run_case_list *list, const struct options *options,
                              const char *spec, struct status_text *text) {
     struct run_case one = {.options = options, .page_tokens = 16, .auto_format = FORMAT_BF16};
@@ -122,15 +135,11 @@ static enum status add_model(struct run_case_list *list, const struct options *o
         return STATUS_BAD_INPUT;
     if (status != STATUS_OK)
         return status;
+    run_case_set_model(&one, &whole);
     if (whole.remark[0] != '\0')
         (void)fprintf(stderr, "kvgauge: %s: %s\n", whole.name, whole.remark);
     if (options->rotate)
         say_unrotated(&whole);
-    struct status_text why = {""};
-    one.refused = model_shard(&whole, options->tp, &one.model, &why);
-    (void)snprintf(one.reason, sizeof one.reason, "%s", why.line);
-    if (one.refused != STATUS_OK)
-        one.model = whole;
     static const uint64_t default_tokens[] = {8192};
     const uint64_t *tokens = options->tokens_count > 0 ? options->tokens : default_tokens;
     const size_t tokens_count = options->tokens_count > 0 ? options->tokens_count : 1;

@@ -32,6 +32,10 @@ struct run_case_list {
     const char *suite; /* its name, or NULL */
 };
 
+/* The model a case is about: `whole` gets --draft-layers, and one rank's share goes to `one`. What
+ * cannot be is `one`'s refusal. */
+void run_case_set_model(struct run_case *one, struct model *whole);
+
 /* Expands options into cases. Without a model and sizes the suite `standard` (or --suite) is
  * taken; its lines get what the command line says besides (formats, seed, device ...).
  * STATUS_BAD_INPUT for unknown models, suites, or unusable lengths. */

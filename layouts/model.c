@@ -157,6 +157,63 @@ enum status model_shard(const struct model *model, uint32_t ranks, struct model 
     return STATUS_OK;
 }
 
+/* The first group of one of two kinds; NULL without one. */
+static struct model_group *first_of(struct model *model, enum model_kind kind,
+                                    enum model_kind other) {
+    for (uint32_t g = 0; g < model->group_count; g++)
+        if (model->groups[g].kind == kind || model->groups[g].kind == other)
+            return &model->groups[g];
+    return NULL;
+}
+
+/* Index keys of single tokens, as full and latent layers choose by. */
+static struct model_group *keys_of_tokens(struct model *model) {
+    for (uint32_t g = 0; g < model->group_count; g++)
+        if (model->groups[g].kind == MODEL_INDEX && model->groups[g].tokens_per_entry == 1)
+            return &model->groups[g];
+    return NULL;
+}
+
+static enum status add_layers(const struct model *model, struct model_group *group, uint32_t layers,
+                              struct status_text *text) {
+    if (layers > UINT32_MAX - group->read_by_layers) /* at least as many as own a cache */
+        return status_set(text, STATUS_OVERFLOW, "%s: %u layers more do not fit", model->name,
+                          layers);
+    group->layers += layers;
+    group->read_by_layers += layers;
+    return STATUS_OK;
+}
+
+enum status model_add_drafts(const struct model *model, uint32_t drafts, struct model *out,
+                             struct status_text *text) {
+    *out = *model;
+    if (drafts == 0)
+        return STATUS_OK;
+    const bool compressed = first_of(out, MODEL_COMPRESSED, MODEL_COMPRESSED) != NULL;
+    struct model_group *main = compressed ? NULL : first_of(out, MODEL_FULL, MODEL_LATENT);
+    struct model_group *keys = main != NULL ? keys_of_tokens(out) : NULL;
+    if (main == NULL)
+        main = first_of(out, MODEL_WINDOW, MODEL_WINDOW);
+    if (main == NULL)
+        return status_set(text, STATUS_REFUSED,
+                          "%s: no group that a draft layer could be one more layer of: neither "
+                          "full, latent nor window",
+                          model->name);
+    enum status status = add_layers(model, main, drafts, text);
+    if (status == STATUS_OK && keys != NULL)
+        status = add_layers(model, keys, drafts, text);
+    if (status != STATUS_OK)
+        return status;
+    char words[96];
+    const char *many = drafts == 1 ? "layer" : "layers";
+    (void)snprintf(words, sizeof words, "%u draft %s counted in, as %s %s%s", drafts, many,
+                   model_kind_name(main->kind), many, keys != NULL ? " with index keys" : "");
+    /* In front: of a remark that is too long now, the end is lost. */
+    (void)snprintf(out->remark, sizeof out->remark, "%s%s%.150s", words,
+                   model->remark[0] != '\0' ? "; " : "", model->remark);
+    return STATUS_OK;
+}
+
 enum status model_page_shape(const struct model_group *group, enum format_id k_format,
                              enum format_id v_format, uint32_t page_tokens, struct page_shape *out,
                              struct status_text *text) {

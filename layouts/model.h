@@ -81,6 +81,20 @@ enum status model_check(const struct model *model, struct status_text *text);
 enum status model_shard(const struct model *model, uint32_t ranks, struct model *out,
                         struct status_text *text);
 
+/* The model with `drafts` draft (multi-token prediction) layers more, each with a cache of its own,
+ * and a remark that says so. A draft layer is one more layer of the model's main attention:
+ * - the first full or latent group, and index keys of every token with it where the model has such
+ *   keys. vLLM's deepseek_mtp.py builds DeepSeek's from the model's own decoder layer; GLM-5.3's
+ *   published 1.5 GB of bf16 for one MTP layer at 1,048,576 tokens is a latent and an index key.
+ * - where the long-range cache is compressed entries: the window group. The MTP entries of
+ *   DeepSeek-V4's compress_ratios are 0, its window alone.
+ * - else, with windows only: the first window group.
+ * STATUS_REFUSED when the model has none of these. What a config says of its own draft layers is
+ * not asked: MiMo-V2-Flash's, which attend a window, come out too large, and a drafter that is a
+ * model by itself is a --model of its own. */
+enum status model_add_drafts(const struct model *model, uint32_t drafts, struct model *out,
+                             struct status_text *text);
+
 /* The page of one layer of a group of any kind but state, which has no pages: STATUS_REFUSED.
  * Latents, compressed entries, and a window whose v_dim is 0 keep K and V in one row and take one
  * format: STATUS_REFUSED when the two differ. An index keeps keys of key_dim values, read as K and

@@ -261,6 +261,64 @@ static void test_pages_that_are_refused(void **state) {
     assert_non_null(strstr(text.line, "state"));
 }
 
+static struct model drafted(struct model model, uint32_t drafts) {
+    struct model out;
+    struct status_text text = {""};
+    if (model_add_drafts(&model, drafts, &out, &text) != STATUS_OK)
+        fail_msg("%s", text.line);
+    for (uint32_t g = 0; g < model.group_count; g++)
+        assert_int_equal(out.groups[g].read_by_layers - model.groups[g].read_by_layers,
+                         out.groups[g].layers - model.groups[g].layers);
+    return out;
+}
+
+static void test_draft_layers(void **state) {
+    (void)state;
+    struct model_group token_keys = keys, second = full;
+    token_keys.tokens_per_entry = 1;
+    second.k_dim = 64;
+    const struct {
+        struct model_group groups[4];
+        uint32_t count, layers[4];
+        const char *remark;
+    } cases[] = {
+        {{full}, 1, {6}, "2 draft layers counted in, as full layers; a guess"},
+        {{window, full, second}, 3, {4, 6, 4}, "as full layers; a guess"},
+        {{recurrent, latent, token_keys},
+         3,
+         {4, 6, 6},
+         "as latent layers with index keys; a guess"},
+        {{full, keys}, 2, {6, 4}, "as full layers; a guess"}, /* keys of 4 tokens are another's */
+        {{compressed, keys, token_keys, window}, 4, {4, 4, 4, 6}, "as window layers; a guess"},
+        {{window, recurrent}, 2, {6, 4}, "as window layers; a guess"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct model model = {.name = "sample", .remark = "a guess", .group_count = cases[i].count};
+        memcpy(model.groups, cases[i].groups, sizeof cases[i].groups);
+        const struct model same = drafted(model, 0), more = drafted(model, 2);
+        assert_memory_equal(&same, &model, sizeof same);
+        for (uint32_t g = 0; g < model.group_count; g++)
+            assert_int_equal(more.groups[g].layers, cases[i].layers[g]);
+        if (strstr(more.remark, cases[i].remark) == NULL)
+            fail_msg("'%s' is not in '%s'", cases[i].remark, more.remark);
+    }
+    const struct model one = drafted(model_of(latent), 1);
+    assert_string_equal(one.remark, "1 draft layer counted in, as latent layer");
+}
+
+static void test_draft_layers_that_are_refused(void **state) {
+    (void)state;
+    struct status_text text = {""};
+    struct model out, model = model_of(recurrent);
+    assert_int_equal(model_add_drafts(&model, 1, &out, &text), STATUS_REFUSED);
+    assert_non_null(strstr(text.line, "sample: no group that a draft layer"));
+    model = model_of(compressed); /* its drafts have windows, and it has none */
+    assert_int_equal(model_add_drafts(&model, 1, &out, &text), STATUS_REFUSED);
+    model = model_of(full);
+    model.groups[0].read_by_layers = UINT32_MAX;
+    assert_int_equal(model_add_drafts(&model, 1, &out, &text), STATUS_OVERFLOW);
+}
+
 static void test_groups_in_words(void **state) {
     (void)state;
     struct model_group one_row = window;
@@ -294,6 +352,8 @@ int main(void) {
         cmocka_unit_test(test_heads_that_do_not_divide_are_refused),
         cmocka_unit_test(test_page_shapes),
         cmocka_unit_test(test_pages_that_are_refused),
+        cmocka_unit_test(test_draft_layers),
+        cmocka_unit_test(test_draft_layers_that_are_refused),
         cmocka_unit_test(test_groups_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

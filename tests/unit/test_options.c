@@ -219,7 +219,7 @@ static void bad_lines_say_what_is_allowed(void **state) {
         {"run --samples 0", "--samples 0: a whole number from 1"},
         {"run --page-tokens 16777217", "at most 16777216 tokens per page"},
         {"run --share-prefix max", "a number of tokens"},
-        {"run --draft-layers 2", "draft layers"},
+        {"run --draft-layers 1025", "--draft-layers 1025: a whole number from 0 to 1024"},
         {"run --min-time 5 --max-time 2", "--max-time 2 is below --min-time 5"},
         {"run --seqs 1-100+1", "too many values"},
         {"run --seqs 1-60+1 --seqs 1-60+1", "too many values"},

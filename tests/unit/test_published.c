@@ -376,6 +376,29 @@ static void test_observations(void **state) {
               formula_rate_value(compute(&llama, FORMAT_NVFP4, 1).rate));
 }
 
+/* DeepSeek-V3.2 with its draft layer; and what GLM-5.3's takes at 1,048,576 tokens, published as
+ * 1.5 GB of bf16. */
+static void test_draft_layers(void **state) {
+    (void)state;
+    struct model more, model = load("deepseek-v3.2");
+    struct formula_result result;
+    assert_int_equal(model_add_drafts(&model, 1, &more, NULL), STATUS_OK);
+    result = compute(&more, FORMAT_BF16, 8192);
+    assert_int_equal(result.kv_rate.bytes, 62 * 1152);
+    assert_int_equal(result.index_rate.bytes, 62 * 256);
+    model = load("glm-5.3");
+    assert_int_equal(model_add_drafts(&model, 1, &more, NULL), STATUS_OK);
+    const uint64_t before = compute(&model, FORMAT_BF16, 1048576).total_bytes;
+    const double added = (double)(compute(&more, FORMAT_BF16, 1048576).total_bytes - before);
+    assert_true(added / 1e9 > 1.45 && added / 1e9 < 1.55);
+    model = load("deepseek-v4-flash");
+    assert_int_equal(model_add_drafts(&model, 1, &more, NULL), STATUS_OK);
+    const struct formula_result with = compute(&more, FORMAT_BF16, 1048576);
+    result = compute(&model, FORMAT_BF16, 1048576);
+    assert_int_equal(with.rate.bytes, result.rate.bytes);
+    assert_int_equal(with.fixed_bytes_per_seq - result.fixed_bytes_per_seq, 128 * 512 * 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_built_in_models_have_their_own_figures),
@@ -384,6 +407,7 @@ int main(void) {
         cmocka_unit_test(test_bytes_and_tokens_of_each_kv_type),
         cmocka_unit_test(test_what_fits_which_machine),
         cmocka_unit_test(test_observations),
+        cmocka_unit_test(test_draft_layers),
     };
     return cmocka_run_group_tests(tests, open_published, close_published);
 }
