@@ -244,6 +244,8 @@ static void add_layers(struct reader *reader, const struct gguf_architecture *ar
         index.key_dim =
             reader_need(reader, "key_dim", "attention.indexer.key_length", 1, JSON_TEXT_MOST_DIM);
         index.top_k = reader_want(reader, "top_k", "attention.indexer.top_k", 0, 1u << 30, 0, "");
+        index.query_heads = reader_want(reader, "index heads", "attention.indexer.head_count", 0,
+                                        JSON_TEXT_MOST_HEADS, 0, "not known");
         if (arch->unsaid)
             reader_remark(reader, "index keys counted in every layer: a GGUF header does not say "
                                   "which layers share them");
@@ -277,6 +279,7 @@ enum status gguf_layers_read(struct reader *reader, const struct gguf_architectu
                                                  .dim = "attention.key_length",
                                                  .window = "attention.sliding_window",
                                                  .index_dim = "attention.indexer.key_length",
+                                                 .index_heads = "attention.indexer.head_count",
                                                  .top_k = "attention.indexer.top_k"};
     struct layer_numbers *numbers = calloc(1, sizeof *numbers);
     struct layer_list layers = {0};

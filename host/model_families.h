@@ -33,6 +33,7 @@ struct deepseek4_keys {
     const char *dim;
     const char *window;
     const char *index_dim;
+    const char *index_heads;
     const char *top_k;
 };
 enum status family_deepseek4_by(struct reader *reader, const struct deepseek4_keys *keys,

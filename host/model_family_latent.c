@@ -96,6 +96,8 @@ enum status family_mla_indexed(struct reader *reader) {
     const struct model_group index = {
         .kind = MODEL_INDEX,
         .tokens_per_entry = 1,
+        .query_heads = reader_want(reader, "index heads", "index_n_heads", 0, JSON_TEXT_MOST_HEADS,
+                                   0, "not known"),
         .key_dim = reader_need(reader, "key_dim", "index_head_dim", 1, JSON_TEXT_MOST_DIM),
         .top_k = reader_want(reader, "top_k", "index_topk", 0, 1u << 30, 0, "")};
     read_index_layers(reader, &layers);
@@ -188,6 +190,8 @@ enum status family_deepseek4_by(struct reader *reader, const struct deepseek4_ke
     if (memchr(layers.kinds, SPARSE, layers.count) != NULL) {
         index.key_dim = reader_need(reader, "key_dim", keys->index_dim, 1, JSON_TEXT_MOST_DIM);
         index.top_k = reader_want(reader, "top_k", keys->top_k, 0, 1u << 30, 0, "");
+        index.query_heads = reader_want(reader, "index heads", keys->index_heads, 0,
+                                        JSON_TEXT_MOST_HEADS, 0, "not known");
     }
     for (uint32_t i = 0; i < layers.count; i++) {
         reader_add(reader, &window);
@@ -207,6 +211,7 @@ enum status family_deepseek4(struct reader *reader) {
                                                .dim = "head_dim",
                                                .window = "sliding_window",
                                                .index_dim = "index_head_dim",
+                                               .index_heads = "index_n_heads",
                                                .top_k = "index_topk"};
     return family_deepseek4_by(reader, &keys, reader_layer_count(reader));
 }
@@ -223,6 +228,8 @@ enum status family_minimax3(struct reader *reader) {
         if (reader_flag(reader, "use_sparse_attention", true)) {
             index.key_dim =
                 reader_need(reader, "key_dim", "sparse_index_dim", 1, JSON_TEXT_MOST_DIM);
+            index.query_heads = reader_want(reader, "index heads", "sparse_num_index_heads", 0,
+                                            JSON_TEXT_MOST_HEADS, 0, "not known");
             index.top_k = reader_want(reader, NULL, "sparse_topk_blocks", 0, 1u << 14, 0, "") *
                           reader_want(reader, NULL, "sparse_block_size", 0, 1u << 14, 0, "");
             reader_note(reader, "top_k", "sparse_topk_blocks * sparse_block_size");

@@ -132,6 +132,8 @@ enum status model_shard(const struct model *model, uint32_t ranks, struct model 
         return status_set(text, STATUS_BAD_INPUT, "the number of ranks must be above 0");
     for (uint32_t g = 0; g < out->group_count; g++) {
         struct model_group *group = &out->groups[g];
+        if (group->kind == MODEL_INDEX) /* every rank scores with all heads */
+            continue;
         if (group->query_heads % ranks != 0)
             return cannot_split(model, ranks, "query heads", group->query_heads, text);
         group->query_heads /= ranks;
@@ -221,8 +223,7 @@ enum status model_page_shape(const struct model_group *group, enum format_id k_f
         group->kind == MODEL_FULL || (group->kind == MODEL_WINDOW && group->v_dim != 0);
     const bool one_row = !two_rows;
     if (group->kind == MODEL_STATE || group->kind >= MODEL_KIND_COUNT)
-        return status_set(text, STATUS_REFUSED,
-                          "%s groups are predicted but not allocated by this version: no pages",
+        return status_set(text, STATUS_REFUSED, "%s groups have no pages",
                           model_kind_name(group->kind));
     if (one_row && k_format != v_format)
         return status_set(text, STATUS_REFUSED,

@@ -32,7 +32,7 @@ struct model_group {
     enum model_kind kind;
     uint32_t layers;          /* layers that own a cache */
     uint32_t read_by_layers;  /* layers that read it; >= layers */
-    uint32_t query_heads;     /* per layer; full, window, latent, compressed */
+    uint32_t query_heads;     /* per layer; index: of its scores, 0: not known */
     bool query_heads_assumed; /* no source gave it: 8 per KV head, 64 for a latent */
     bool sinks;               /* one learned logit per query head joins the softmax */
 
