@@ -12,7 +12,7 @@
 #include "stored.h"
 
 /* 0 for groups that are not attended. */
-static uint64_t group_outputs(const struct pool *pool, uint32_t g) {
+uint64_t verify_outputs(const struct pool *pool, uint32_t g) {
     const struct model_group *group = pool_group(pool, g);
     return model_reads_attends(group->kind)
                ? (uint64_t)group->layers * pool_seqs(pool) * group->query_heads
@@ -36,8 +36,8 @@ static void rows_range(const struct verifier *v, uint32_t g, uint32_t layer, uin
 /* Which outputs: the i-th of all, group by group. */
 static struct verify_sample sample_at(const struct pool *pool, uint64_t index) {
     struct verify_sample sample = {0};
-    while (index >= group_outputs(pool, sample.group))
-        index -= group_outputs(pool, sample.group++);
+    while (index >= verify_outputs(pool, sample.group))
+        index -= verify_outputs(pool, sample.group++);
     const uint32_t heads = pool_group(pool, sample.group)->query_heads;
     const uint32_t seqs = pool_seqs(pool);
     sample.query_head = (uint32_t)(index % heads);
@@ -56,7 +56,7 @@ static uint64_t values_per_output(const struct verifier *v) {
     const struct pool *pool = v->pool;
     double values = 0, outputs = 0;
     for (uint32_t g = 0; g < pool_group_count(pool); g++) {
-        if (group_outputs(pool, g) == 0)
+        if (verify_outputs(pool, g) == 0)
             continue;
         const struct page_shape *shape = &pool_group_page(pool, g)->shape;
         const uint32_t seqs = pool_seqs(pool);
@@ -66,7 +66,7 @@ static uint64_t values_per_output(const struct verifier *v) {
             rows_range(v, g, pool_group(pool, g)->layers - 1, s, &first, &count);
             tokens += (double)count;
         }
-        const double weight = (double)group_outputs(pool, g);
+        const double weight = (double)verify_outputs(pool, g);
         values += weight * tokens / seqs * (shape->k_dim + shape->v_dim);
         outputs += weight;
     }
@@ -79,7 +79,7 @@ static uint64_t values_per_output(const struct verifier *v) {
 static enum status draw_samples(struct verifier *v, struct status_text *text) {
     const uint32_t groups = pool_group_count(v->pool);
     for (uint32_t g = 0; g < groups; g++)
-        v->output_count += group_outputs(v->pool, g);
+        v->output_count += verify_outputs(v->pool, g);
     if (v->output_count == 0)
         return STATUS_OK;
     uint64_t want = v->effort_values / values_per_output(v);
@@ -97,7 +97,7 @@ static enum status draw_samples(struct verifier *v, struct status_text *text) {
     generate_random_seed(&random, v->seed);
     uint64_t start = 0;
     for (uint64_t i = 0; i < want; i++) {
-        const uint64_t outputs = i < groups ? group_outputs(v->pool, (uint32_t)i) : 0;
+        const uint64_t outputs = i < groups ? verify_outputs(v->pool, (uint32_t)i) : 0;
         if (want == v->output_count)
             indexes[i] = i;
         else if (outputs > 0)
@@ -296,13 +296,13 @@ static enum status check_layer(struct verifier *v, uint64_t first, uint64_t last
 }
 
 /* Values of one layer's outputs. */
-static uint64_t output_values(const struct verifier *v, uint32_t g) {
+uint64_t verify_output_values(const struct verifier *v, uint32_t g) {
     return (uint64_t)pool_seqs(v->pool) * pool_group(v->pool, g)->query_heads *
            pool_group_page(v->pool, g)->shape.v_dim;
 }
 
-static float *allocate_outputs(const struct verifier *v, uint32_t g, struct status_text *text) {
-    const uint64_t count = output_values(v, g);
+float *verify_allocate_outputs(const struct verifier *v, uint32_t g, struct status_text *text) {
+    const uint64_t count = verify_output_values(v, g);
     float *outputs = malloc(count * sizeof *outputs);
     if (outputs == NULL)
         (void)status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu outputs",
@@ -310,19 +310,19 @@ static float *allocate_outputs(const struct verifier *v, uint32_t g, struct stat
     return outputs;
 }
 
-static double bound_of(const struct verifier *v, uint32_t g) {
+double verify_bound(const struct verifier *v, uint32_t g) {
     const struct page_shape *shape = &pool_group_page(v->pool, g)->shape;
     return reference_bound(step_group_kernel(v->step, g), shape->k_format, shape->v_format);
 }
 
 static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
                                struct status_text *text) {
-    const uint64_t count = output_values(v, g);
-    float *outputs = allocate_outputs(v, g, text);
+    const uint64_t count = verify_output_values(v, g);
+    float *outputs = verify_allocate_outputs(v, g, text);
     if (outputs == NULL)
         return STATUS_OUT_OF_MEMORY;
     enum status status = STATUS_OK;
-    v->result->kernel_bound = bound_of(v, g);
+    v->result->kernel_bound = verify_bound(v, g);
     for (uint32_t layer = 0; layer < pool_group(v->pool, g)->layers && status == STATUS_OK;
          layer++) {
         if (interrupt_asked()) {
@@ -340,86 +340,6 @@ static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
             status = check_layer(v, first, *next, outputs, text);
     }
     free(outputs);
-    return status;
-}
-
-/* What a whole step leaves of one group, against that layer attended by itself. */
-static enum status check_left(struct verifier *v, uint32_t g, const float *left,
-                              struct status_text *text) {
-    const uint32_t v_dim = pool_group_page(v->pool, g)->shape.v_dim;
-    float *alone = allocate_outputs(v, g, text);
-    if (alone == NULL)
-        return STATUS_OUT_OF_MEMORY;
-    const uint32_t layer = step_last_layer(v->step, g);
-    enum status status = step_attend_layer(v->step, g, layer, alone, text);
-    for (uint64_t at = 0; at < output_values(v, g) && status == STATUS_OK; at += v_dim) {
-        double difference = 0, length = 0;
-        for (uint64_t i = at; i < at + v_dim; i++) {
-            const double apart = (double)left[i] - (double)alone[i];
-            difference += apart * apart;
-            length += (double)alone[i] * (double)alone[i];
-        }
-        if (!(sqrt(difference) <= bound_of(v, g) * sqrt(length)))
-            status = status_set(text, STATUS_WRONG,
-                                "a whole step leaves other outputs than its last layer by itself: "
-                                "group %u layer %u output %llu",
-                                g, layer, (unsigned long long)(at / v_dim));
-    }
-    free(alone);
-    return status;
-}
-
-/* The state of one sequence in the last layer of each group, before a whole step. */
-static enum status take_states(struct verifier *v, struct verify_state *before,
-                               struct status_text *text) {
-    enum status status = STATUS_OK;
-    for (uint32_t g = 0; g < pool_group_count(v->pool) && status == STATUS_OK; g++)
-        if (pool_group_slots(v->pool, g) != NULL)
-            status = verify_state_take(v, g, pool_group(v->pool, g)->layers - 1,
-                                       pool_seqs(v->pool) - 1, &before[g], text);
-    return status;
-}
-
-static enum status check_state_left(struct verifier *v, const struct verify_state *before,
-                                    struct status_text *text) {
-    const struct backend_state_shape *shape = &pool_group_slots(v->pool, before->group)->shape;
-    const uint64_t count = (uint64_t)shape->heads * shape->rows;
-    float *outputs = malloc((count + shape->conv_channels + 1) * sizeof *outputs);
-    if (outputs == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to verify a state");
-    enum status status =
-        step_slots_read(v->step, before->group, before->seq, outputs, outputs + count, text);
-    if (status == STATUS_OK)
-        status = verify_state_check(v, before, outputs, outputs + count, text);
-    free(outputs);
-    return status;
-}
-
-/* A step is measured as a whole, and where the device records it as a recording: it must do what
- * its layers did one by one. */
-static enum status check_step(struct verifier *v, struct status_text *text) {
-    const uint32_t groups = pool_group_count(v->pool);
-    float *left[MODEL_MAX_GROUPS] = {0};
-    struct verify_state before[MODEL_MAX_GROUPS] = {0};
-    enum status status = take_states(v, before, text);
-    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++) {
-        if (group_outputs(v->pool, g) == 0)
-            continue;
-        left[g] = allocate_outputs(v, g, text);
-        status = left[g] != NULL ? STATUS_OK : STATUS_OUT_OF_MEMORY;
-    }
-    if (status == STATUS_OK)
-        status = step_run(v->step, left, text);
-    for (uint32_t g = 0; g < groups && status == STATUS_OK; g++) {
-        if (before[g].values != NULL)
-            status = check_state_left(v, &before[g], text);
-        if (status == STATUS_OK && left[g] != NULL)
-            status = check_left(v, g, left[g], text);
-    }
-    for (uint32_t g = 0; g < MODEL_MAX_GROUPS; g++) {
-        free(left[g]);
-        verify_state_free(&before[g]);
-    }
     return status;
 }
 
@@ -447,7 +367,7 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
     enum status status = draw_samples(&v, text);
     uint64_t next = 0;
     for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
-        if (group_outputs(pool, g) > 0)
+        if (verify_outputs(pool, g) > 0)
             status = check_group(&v, g, &next, text);
         else if (pool_group_has_rows(pool, g))
             status = check_unasked(&v, g, text);
@@ -455,7 +375,7 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
             status = verify_slots(&v, g, text);
     }
     if (status == STATUS_OK)
-        status = check_step(&v, text);
+        status = verify_step(&v, text);
     v.checked_count += next;
     out->verified_fraction =
         v.output_count > 0 ? (double)v.checked_count / (double)v.output_count : 0;

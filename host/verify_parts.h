@@ -1,5 +1,6 @@
-/* Between verify.c (samples of attention) and what it rests on: verify_choice.c looks at the index
- * that chose, verify_slots.c at recurrent state. Private to host/verify*.c. */
+/* Between verify.c (samples of attention) and what stands beside it: verify_choice.c looks at the
+ * index that chose, verify_slots.c at recurrent state, verify_step.c at a step as a whole. Private
+ * to host/verify*.c. */
 #ifndef VERIFY_PARTS_H
 #define VERIFY_PARTS_H
 
@@ -32,6 +33,17 @@ struct verifier {
     struct verify_pooled pooled;
     struct verify_result *result;
 };
+
+/* Outputs of all layers of a group; 0 where it is not attended. */
+uint64_t verify_outputs(const struct pool *pool, uint32_t group);
+/* Values of one layer's outputs, room for them (NULL and a text), and the error they may have. */
+uint64_t verify_output_values(const struct verifier *v, uint32_t group);
+float *verify_allocate_outputs(const struct verifier *v, uint32_t group, struct status_text *text);
+double verify_bound(const struct verifier *v, uint32_t group);
+
+/* Runs a step as it is measured, as a recording where the device makes one: it must leave what its
+ * last layers leave one by one, and a state that follows from the one before. */
+enum status verify_step(struct verifier *v, struct status_text *text);
 
 /* What an index chose for one sequence, found right: `selected` has min(top_k, rows) places.
  * Scores are set against double precision on the stored keys (of a long sequence every n-th), the
