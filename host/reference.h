@@ -44,8 +44,8 @@ void reference_attend(const struct reference_view *view, uint32_t kv_head, const
 double reference_relative_error(const float *a, const double *b, uint32_t count);
 
 /* The largest relative error a kernel may show: the larger of the formats' kernel_tolerance. The
- * kernel "expand" rounds q8_0's and q4_0's values to f16 before it attends; large scores magnify
- * that, and it is allowed 2^-6 (0.012 was seen over biased data). */
+ * kernel "expand" rounds values of llama.cpp's blocks to f16 before it attends; large scores
+ * magnify that, and it is allowed 2^-6 (0.012 was seen over biased data). */
 double reference_bound(const char *kernel, enum format_id k_format, enum format_id v_format);
 
 #endif

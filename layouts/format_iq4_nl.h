@@ -13,10 +13,11 @@ static_assert(FORMAT_IQ4_NL_VALUES == 32 && FORMAT_IQ4_NL_PAYLOAD_BYTES == 32 / 
                   FORMAT_IQ4_NL_SCALE_BYTES == sizeof(uint16_t),
               "iq4_nl is 32 nibbles and one 16-bit scale");
 
+/* -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, a byte each: no table in memory, which
+ * a GPU thread would have a copy of. */
 FORMAT_HD static inline float format_iq4_nl_value(uint32_t code) {
-    const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                               1,    13,   25,  38,  53,  69,  89,  113};
-    return (float)values[code & 15u];
+    const uint64_t values = (code & 8u) == 0 ? 0xF6EADDCFBFAD9881u : 0x7159453526190D01u;
+    return (float)(int8_t)(uint8_t)(values >> (code % 8 * 8));
 }
 
 /* How many of the midpoints between the table's values `scaled` has reached. */

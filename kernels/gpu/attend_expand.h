@@ -11,9 +11,10 @@ extern "C" {
 #endif
 
 /* Plans the 16-bit pages: K and V both f16, or both bf16 where either has bf16's range (bf16,
- * mxfp4, fp4_mx_block16, records). STATUS_REFUSED where the other then has more bits than bf16 (f16, q8_0,
- * q4_0), and for fp8_ds_mla_656, whose values are fp32; else fails as page_plan does. f16 holds every value exactly but those of q8_0 and q4_0,
- * which it rounds: 18 and 15 bits to 11. */
+ * mxfp4, fp4_mx_block16, records). STATUS_REFUSED where the other then has more bits than bf16
+ * (f16, llama.cpp's blocks), and for fp8_ds_mla_656, whose values are fp32; else fails as page_plan
+ * does. f16 holds every value exactly but those of llama.cpp's blocks, which it rounds: 18 bits of
+ * q8_0 and iq4_nl, 15 and 16 of q4_0 and q5_0, and what a minimum makes of q4_1 and q5_1, to 11. */
 enum status gpu_attend_expand_layout(const struct page_shape *from, struct page_layout *out,
                                      struct status_text *text);
 
