@@ -33,6 +33,10 @@ LAYERS = {
     "golden": ("plain", ["test_golden"], ["{b}/tests/golden/test_golden"], {}),
     "unit": ("plain", ["test_pool_pages"], ["{b}/tests/test_pool_pages"], {}),
     "cpu": ("plain", ["test_conformance"], ["{b}/tests/conformance/test_conformance"], CONFORMANCE),
+    "cpu_index": ("plain", ["test_conformance_index"], ["{b}/tests/conformance/test_conformance_index"],
+                  CONFORMANCE),
+    "simt_index": ("plain", ["test_conformance_index_simt"], ["{b}/tests/simt/test_conformance_index_simt"],
+                   dict(CONFORMANCE, KVGAUGE_CONFORMANCE_EVERY="5")),
     "simt": ("plain", ["test_conformance_simt"], ["{b}/tests/simt/test_conformance_simt"], CONFORMANCE),
     "race": ("plain", ["test_conformance_race"], ["{b}/tests/simt/race/test_conformance_race"],
              dict(CONFORMANCE, KVGAUGE_SIMT_SHARED="101376")),
@@ -128,7 +132,7 @@ class Tree:
 def run_layer(source, work, layer, mutants, found, say):
     """One copy of the sources, and one layer's part of a build, for all the faults it is asked about."""
     tree = Tree(source, os.path.join(work, layer))
-    kernels = {"cpu": "tiled,simple"}.get(layer, "mma,simple")
+    kernels = {"cpu": "tiled,simple", "cpu_index": "tiled,simple"}.get(layer, "mma,simple")
     sound = tree.check(layer, kernels)
     say("nothing planted", layer, sound, 0)
     if sound not in ("passed", "not run"):
