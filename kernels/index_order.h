@@ -4,12 +4,14 @@
 
 #include "format_bits.h"
 
-/* NaN is below all, and the zeros of both signs are alike. */
+/* NaN is below all, and the zeros of both signs are alike. Without branches: signs come as they
+ * like.
+ */
 FORMAT_HD static inline uint32_t index_order_key(float score) {
     const uint32_t bits = format_bits_of_f32(score), magnitude = format_bits_magnitude(score);
-    if (magnitude > 0x7F800000u)
-        return 0;
-    return bits >> 31 != 0 ? 0x80000000u - magnitude : 0x80000000u + magnitude;
+    const uint32_t negative = 0u - (bits >> 31); /* all bits or none */
+    const uint32_t key = 0x80000000u + ((magnitude ^ negative) - negative);
+    return magnitude > 0x7F800000u ? 0 : key;
 }
 
 #endif
