@@ -3,7 +3,8 @@
  *
  * A piece is taken when it is created, not when it is first touched: cuMemCreate knows only pinned
  * allocations and fails itself where there is no memory. That MemAvailable has fallen by the time
- * of the next look is not promised anywhere, which is why cuda_memory.c counts what was taken. */
+ * of the next look is not promised anywhere, which is why cuda_memory.c counts what was taken. Not
+ * yet tried on a GPU that shares the host's memory. */
 #include "cuda_device.h"
 
 #include <string.h>

@@ -254,6 +254,7 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
     struct attend_walk walk = attend_walk_make<true>(a, segment);
     /* every thread asks for its own token: nothing to align */
     walk.start = walk.begin;
+    walk.begin = 0; /* what lies before the start is in no tile: one side less to mask */
     walk.ahead = gpu_thread() / S::COPIERS;
     const struct unit_lane lane = unit_lane_make(gpu_thread() % GPU_WARP_LANES);
     const uint32_t base = ptx_shared_address(shared), ring = base + S::RING_AT;
@@ -291,8 +292,8 @@ GPU_DEVICE void attend_wide_segment(const struct attend_arguments &a, uint32_t s
             gpu_sync_block();
         }
         state.attend(walk, position, reading, base, score_scale, lane);
+        writing = reading; /* read now, and free behind the next barrier */
         reading = reading + S::STAGE_BYTES == ring_end ? ring : reading + S::STAGE_BYTES;
-        writing = writing + S::STAGE_BYTES == ring_end ? ring : writing + S::STAGE_BYTES;
     }
     ptx_cp_async_wait<0>();
     gpu_sync_block();
