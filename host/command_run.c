@@ -77,6 +77,9 @@ static enum status on_row(void *context, const struct result *result, struct sta
                       result->which->model.name, result->format->name,
                       (unsigned long long)result->replaced.nan_values,
                       (unsigned long long)result->replaced.infinite_values);
+    if (result->status == RESULT_OK && result->reason[0] != '\0')
+        (void)fprintf(stderr, "kvgauge: %s %s: %s\n", result->which->model.name,
+                      result->format->name, result->reason);
     add_words(run, result);
     return session_output_row(&run->output, row.values, text);
 }

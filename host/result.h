@@ -52,7 +52,7 @@ struct result {
     const struct options_format *format;
     enum result_status status;
     char reason[512];
-    const char *kernel; /* NULL until known */
+    char kernel[64]; /* "" until known */
     bool has_sizes;
     struct pool_sizes sizes;
     bool has_driver;

@@ -92,7 +92,8 @@ static void build(struct work *work, struct entry *entry) {
         pool_replaced_get(entry->pool, &result->replaced);
         result->has_driver = pool_driver_bytes(entry->pool, &result->driver_bytes);
         result->has_resident = pool_resident_bytes(entry->pool, &result->resident_bytes);
-        result->kernel = step_kernel(entry->step);
+        (void)snprintf(result->kernel, sizeof result->kernel, "%s", step_kernel(entry->step));
+        (void)snprintf(result->reason, sizeof result->reason, "%s", step_remark(entry->step));
         result->has_work = true;
         result->workspace_bytes = step_workspace_bytes(entry->step);
         result->read_bytes = step_read_bytes(entry->step);

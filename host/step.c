@@ -320,3 +320,7 @@ uint32_t step_last_layer(const struct step *step, uint32_t group) {
 const char *step_kernel(const struct step *step) {
     return step->kernel;
 }
+
+const char *step_remark(const struct step *step) {
+    return step->remark;
+}

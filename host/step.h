@@ -46,6 +46,9 @@ enum status step_run(struct step *step, float *const *outputs, struct status_tex
 uint32_t step_last_layer(const struct step *step, uint32_t group);
 
 const char *step_kernel(const struct step *step); /* "mma", or "mma, simple" */
+/* Why another kernel than the backend's default does some group, when none was asked for; else "".
+ */
+const char *step_remark(const struct step *step);
 /* The kernel of one attended group. */
 const char *step_group_kernel(const struct step *step, uint32_t group);
 const float *step_queries(const struct step *step, uint32_t group); /* host copy */

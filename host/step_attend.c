@@ -2,6 +2,7 @@
 #include "step_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,26 +147,30 @@ static enum status make_chosen_plan(struct step *step, uint32_t index, uint64_t 
     return status;
 }
 
-/* The kernel asked for, or the first that can. */
+/* The kernel asked for, or the first that can; why the default cannot is kept. */
 static enum status choose_kernel(struct step *step, uint32_t index, bool selected,
                                  struct status_text *text) {
     struct step_attention *attention = &step->groups[index].attention;
     const struct page_layout *page = pool_group_page(step->pool, index);
-    const uint32_t query_heads = pool_group(step->pool, index)->query_heads;
-    if (step->asked_kernel != NULL) {
-        attention->kernel = step->asked_kernel;
-        return step->ops->attend_check(step->device, attention->kernel, page, query_heads, selected,
-                                       text);
-    }
-    enum status status = STATUS_REFUSED;
-    for (const char *const *name = step->ops->kernels; *name != NULL && status == STATUS_REFUSED;
-         name++) {
-        /* why the default cannot is what the user is told when none can */
-        struct status_text *why = name == step->ops->kernels ? text : NULL;
-        status = step->ops->attend_check(step->device, *name, page, query_heads, selected, why);
+    const struct model_group *model = pool_group(step->pool, index);
+    const char *const *name = step->ops->kernels;
+    attention->kernel = step->asked_kernel != NULL ? step->asked_kernel : *name;
+    struct status_text why = {""};
+    enum status status = step->ops->attend_check(step->device, attention->kernel, page,
+                                                 model->query_heads, selected, &why);
+    if (status != STATUS_OK && (step->asked_kernel != NULL || status != STATUS_REFUSED))
+        return status_set(text, status, "%s", why.line);
+    while (status == STATUS_REFUSED && *++name != NULL) {
         attention->kernel = *name;
+        status = step->ops->attend_check(step->device, attention->kernel, page, model->query_heads,
+                                         selected, NULL);
     }
-    return status;
+    if (status != STATUS_OK)
+        return status_set(text, status, "%s", why.line);
+    if (why.line[0] != '\0' && step->remark[0] == '\0')
+        (void)snprintf(step->remark, sizeof step->remark, "kernel %s, not %s: %.180s",
+                       attention->kernel, step->ops->kernels[0], why.line);
+    return STATUS_OK;
 }
 
 enum status step_attend_create(struct step *step, uint32_t index, uint64_t seed,

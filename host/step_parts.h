@@ -58,6 +58,7 @@ struct step {
     struct pool *pool;
     const char *asked_kernel; /* NULL: the first that can, group by group */
     char kernel[64];          /* what that came to */
+    char remark[256];         /* why it is not the backend's default everywhere; "" if it is */
     uint32_t group_count;
     struct step_group *groups;
     struct backend_memory workspace; /* the largest group's, shared by all */

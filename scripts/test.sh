@@ -101,8 +101,8 @@ step_tidy() { step tidy-build build tidy; }
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
         test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
-        record_vectors test_cuda_backend test_cuda_pieces test_cuda_faults test_cuda_state \
-        test_attend_pairs_cuda -- -k 0
+        test_conformance_index_cuda record_vectors test_cuda_backend test_cuda_pieces \
+        test_cuda_faults test_cuda_state test_cuda_index test_attend_pairs_cuda -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
@@ -114,6 +114,7 @@ step_cuda() {
     step cuda-pieces build-cuda/tests/cuda/test_cuda_pieces
     step cuda-faults build-cuda/tests/cuda/test_cuda_faults
     step cuda-state build-cuda/tests/cuda/test_cuda_state
+    step cuda-index build-cuda/tests/cuda/test_cuda_index
     if [ -e /proc/driver/nvidia/version ]; then
         skip cuda-cli-no-gpu 'an NVIDIA driver is here'
     else

@@ -39,7 +39,8 @@ fake "$work/programs/kvgauge" 'case "$1" in
 device) printf "%s\n" "device                   NVIDIA H200" "instruction set          sm_90" ;;
 run) echo "{\"row\":\"$5\"}" ;;
 esac'
-for name in test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda; do
+for name in test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
+    test_conformance_index_cuda; do
     fake "$work/programs/$name" 'echo conforms'
 done
 # shellcheck disable=SC2016
@@ -48,7 +49,8 @@ fake "$work/programs/record_vectors" 'echo "# vectors" >"$1"'
 gpu_check --dry-run --build-dir "$work/programs"
 check 'dry run: exit code 0' [ $? -eq 0 ]
 check 'dry run: nothing is written' [ ! -e "$work/tree/results" ]
-for command in test_conformance_cuda 'record_vectors .*vectors_sm_NN.txt' '--tool memcheck' \
+for command in test_conformance_cuda test_conformance_state_cuda test_conformance_index_cuda \
+    'record_vectors .*vectors_sm_NN.txt' '--tool memcheck' \
     '--tool racecheck' '-m 8x128/g1 ' '-m 8x128/g4 ' '-m 8x128/g8 ' '-m 2x256/g8 ' \
     '-m latent512\+64/g16 ' '-m latent512\+64/g128 '; do
     check "dry run: $command" has "$work/said" "$command"

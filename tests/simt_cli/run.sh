@@ -43,8 +43,32 @@ expect 0 '"kernel":"simple".*"status":"ok"' 2 run -m 1x80/g2x1l "${small[@]}" \
 expect 0 '"kernel":"expand".*"status":"ok"' 2 run -m 1x128/g2x1l "${small[@]}" \
     --kv-format q4_0,mxfp4 --kernel expand
 expect 0 '"status":"ok"' 1 run -m gpt-oss-20b --tokens 20 --seqs 1 --samples 1 --kv-format nvfp4
-expect 2 '"status":"refused"' 1 run -m 1x80/g2x1l "${small[@]}" --kv-format bf16
+# What mma cannot do another kernel does, loudly; asked for by name it is refused.
+expect 0 '"kernel":"simple".*"reason":"kernel simple, not mma: .*80/80' 1 run -m 1x80/g2x1l \
+    "${small[@]}" --kv-format bf16
+said 'kernel simple, not mma'
+expect 2 '"status":"refused"' 1 run -m 1x80/g2x1l "${small[@]}" --kv-format bf16 --kernel mma
 said 'not built for head dims 80/80'
+# Every kind of group: latents and their index in DeepSeek's records, pooled entries, states.
+cat >kinds.json <<'JSON'
+{"name": "kinds", "source": "a test", "groups": [
+  {"kind": "latent", "layers": 2, "query_heads": 16, "latent_dim": 512, "rope_dim": 64},
+  {"kind": "index", "layers": 2, "tokens_per_entry": 1, "key_dim": 128, "top_k": 32},
+  {"kind": "state", "layers": 1, "family": "gated_delta_net", "heads": 2, "state_rows": 16,
+   "state_cols": 32, "conv_channels": 48, "conv_taps": 3}]}
+JSON
+cat >pooled.json <<'JSON'
+{"name": "pooled", "source": "a test", "groups": [
+  {"kind": "compressed", "layers": 1, "query_heads": 16, "entry_dim": 512, "tokens_per_entry": 4},
+  {"kind": "index", "layers": 1, "tokens_per_entry": 4, "key_dim": 128, "top_k": 16},
+  {"kind": "window", "layers": 1, "query_heads": 16, "kv_heads": 1, "k_dim": 512, "v_dim": 0,
+   "window_tokens": 32}]}
+JSON
+expect 0 '"kernel":"mma".*"status":"ok"' 3 run -m kinds.json "${small[@]}" \
+    --kv-format bf16,q8_0,nvfp4
+expect 0 '"kernel":"simple".*"status":"ok"' 1 run -m kinds.json "${small[@]}" \
+    --kv-format fp8_ds_mla_656
+expect 0 '"status":"ok"' 2 run -m pooled.json "${small[@]}" --kv-format fp8_ds_mla_584,q4_0
 expect 0 '"status":"ok"' 7 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
 expect 0 '"level":"until full: seqs",.*"count":2,' 1 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4 \
     --until-full seqs --budget 140kB --weights 3kB
