@@ -183,21 +183,26 @@ float format_tensor_scale(enum format_id id, float amax, bool fp8_amax) {
     }                                                                                              \
     static void decode_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,         \
                             uint32_t groups, float tensor_scale, float *restrict row) {            \
-        const uint32_t values = groups > 0 ? FORMAT_##ID##_VALUES : 0;                             \
-        for (uint32_t first = 0; first < values; first += (tile)) {                                \
-            const float factor = format_##id##_factor(codes, scales, first);                       \
-            for (uint32_t i = first; i < first + (tile) && i < values; i++)                        \
-                row[i] = (format_##id##_unit(codes, i) * factor) * tensor_scale;                   \
+        for (uint32_t t = 0; groups > 0 && t < FORMAT_##ID##_CODED / (tile); t++) {                \
+            const float factor = format_##id##_factor(codes, scales, t * (tile));                  \
+            for (uint32_t i = 0; i < (tile); i++)                                                  \
+                row[t * (tile) + i] =                                                              \
+                    (format_##id##_unit(codes, t * (tile) + i) * factor) * tensor_scale;           \
         }                                                                                          \
+        for (uint32_t i = FORMAT_##ID##_CODED; groups > 0 && i < FORMAT_##ID##_VALUES; i++)        \
+            row[i] = format_##id##_unit(codes, i) * tensor_scale;                                  \
     }                                                                                              \
     static void decode_double_##id(const uint8_t *restrict codes, const uint8_t *restrict scales,  \
                                    uint32_t groups, float tensor_scale, double *restrict row) {    \
-        const uint32_t values = groups > 0 ? FORMAT_##ID##_VALUES : 0;                             \
-        for (uint32_t first = 0; first < values; first += (tile)) {                                \
-            const double factor = (double)format_##id##_factor(codes, scales, first);              \
-            for (uint32_t i = first; i < first + (tile) && i < values; i++)                        \
-                row[i] = ((double)format_##id##_unit(codes, i) * factor) * (double)tensor_scale;   \
+        for (uint32_t t = 0; groups > 0 && t < FORMAT_##ID##_CODED / (tile); t++) {                \
+            const double factor = (double)format_##id##_factor(codes, scales, t * (tile));         \
+            for (uint32_t i = 0; i < (tile); i++)                                                  \
+                row[t * (tile) + i] =                                                              \
+                    ((double)format_##id##_unit(codes, t * (tile) + i) * factor) *                 \
+                    (double)tensor_scale;                                                          \
         }                                                                                          \
+        for (uint32_t i = FORMAT_##ID##_CODED; groups > 0 && i < FORMAT_##ID##_VALUES; i++)        \
+            row[i] = (double)format_##id##_unit(codes, i) * (double)tensor_scale;                  \
     }                                                                                              \
     static void poison_##id(uint8_t *restrict codes, uint8_t *restrict scales, uint32_t groups) {  \
         if (groups > 0)                                                                            \

@@ -139,8 +139,8 @@ static enum status refuse_shape(const struct gpu_machine *machine, const char *k
     if (!has_decoder(unread))
         return status_set(
             text, STATUS_REFUSED,
-            "kernel %s has no decoder of %s; simple reads it, and expand what 16 bits "
-            "can hold",
+            "kernel %s has no decoder of %s (--kernel simple reads it, and expand where 16 "
+            "bits hold its values)",
             kernel, format_get(unread)->name);
     if (kernels == NULL)
         return status_set(text, STATUS_REFUSED,
