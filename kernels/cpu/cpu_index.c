@@ -72,6 +72,9 @@ static void score_piece(const struct backend_device *device, const struct backen
 
 enum status cpu_index_score(struct backend_device *device, const struct backend_index_score *work,
                             struct status_text *text) {
+    if (work->cache.page.shape.kv_heads != 1)
+        return status_set(text, STATUS_REFUSED, "index scores: keys of one KV head, not of %u",
+                          work->cache.page.shape.kv_heads);
     uint64_t piece_tokens =
         (work->longest / SCORE_MOST_PIECES / CPU_TILE_TOKENS + 1) * (uint64_t)CPU_TILE_TOKENS;
     piece_tokens = piece_tokens < SCORE_LEAST_TOKENS ? SCORE_LEAST_TOKENS : piece_tokens;
@@ -212,6 +215,9 @@ static void select_sequence(const struct backend_index_select *work, uint32_t se
 
 enum status cpu_index_select(struct backend_device *device, const struct backend_index_select *work,
                              struct status_text *text) {
+    if (work->longest > INT32_MAX)
+        return status_set(text, STATUS_REFUSED, "index: at most %d scores of a sequence",
+                          INT32_MAX);
     /* Many sequences: a thread each. Few: all threads on one after the other. */
     const bool by_sequence = work->seqs >= device->threads;
     struct select_piece *pieces = malloc(device->threads * sizeof *pieces);

@@ -114,6 +114,17 @@ const struct wrong_case {
      "st.shared.u32 [%r9], %r0; bar.warp.sync -1; setp.lt.u32 %p1, %r0, 32;"
      "@!%p1 ld.shared.u32 %r2, [%r9+-128];",
      "race: reads"},
+    {"sum in words that nobody wrote", "atom.shared.add.u32 %r1, [%r9], 1;", "which nobody wrote"},
+    {"sum over another lane's word without a barrier",
+     "st.shared.u32 [%r9], %r0; xor.b32 %r1, %r9, 4; red.shared.add.u32 [%r1], 1;", "race: writes"},
+    {"read of a sum that others may still add to",
+     "mov.u32 %r1, memory; st.shared.u32 [%r9], 0; bar.sync 0; red.shared.add.u32 [%r1], 1;"
+     "ld.shared.u32 %r2, [%r1];",
+     "race: reads"},
+    {"sum in a word that others read",
+     "mov.u32 %r1, memory; st.shared.u32 [%r9], 0; bar.sync 0; ld.shared.u32 %r2, [%r1];"
+     "red.shared.add.u32 [%r1], 1;",
+     "race: writes"},
     {"write of another lane's word",
      "st.shared.u32 [%r9], %r0; xor.b32 %r1, %r9, 4;"
      "st.shared.u32 [%r1], %r0;",
@@ -290,6 +301,9 @@ const right_case control_cases[] = {
     {"mov.u64 %rd4, 1; setp.eq.s32 %p1, %r0, 0; @%p1 st.global.u64 [%rd0], 0; bar.sync 0;"
      "atom.global.add.u64 %rd5, [%rd0], %rd4; bar.sync 0; ld.global.u32 %r1, [%rd0]; bar.sync 0;",
      64, nullptr},
+    {"mov.u32 %r2, memory; st.shared.u32 [%r9], 0; bar.sync 0; red.shared.add.u32 [%r2], 2;"
+     "bar.sync 0; ld.shared.u32 %r1, [%r2];",
+     128, nullptr},
     /* ones times ones on tensor cores: 16, and ldmatrix gets rows of equal numbers */
     {"mov.u32 %r2, 0x3C003C00; mov.f32 %f1, 0f00000000; mma.sync.aligned.m16n8k16.row.col.f32.f16."
      "f16.f32 {%f2, %f3, %f4, %f5}, {%r2, %r2, %r2, %r2}, {%r2, %r2}, {%f1, %f1, %f1, %f1};"
