@@ -71,7 +71,7 @@ static enum status read_names(struct backend_device *device, struct status_text 
                    properties.name);
     int version = 0;
     status = cuda_check(device, cudaDriverGetVersion(&version), "cudaDriverGetVersion", 0, text);
-    char release[20], words[32];
+    char release[18], words[32]; /* with ", " and 12 of the words, what device->driver holds */
     driver_release(release, sizeof release);
     version_words(version, words, sizeof words);
     (void)snprintf(device->driver, sizeof device->driver, "%s%s%.12s", release,
