@@ -57,6 +57,15 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
+    /* for the build, which installs both */
+    if (strcmp(argv[1], "--man") == 0) {
+        options_print_man(KVGAUGE_VERSION, stdout);
+        return flush_output();
+    }
+    if (strcmp(argv[1], "--completion") == 0) {
+        options_print_completion(stdout);
+        return flush_output();
+    }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(0, stdout);
         return flush_output();

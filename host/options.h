@@ -120,6 +120,9 @@ void options_free(struct options *options);
 
 /* --help of one command (0: the overview). */
 void options_print_help(enum options_command command, FILE *stream);
+/* The same text as a man page (roff) and as completion for bash. */
+void options_print_man(const char *version, FILE *stream);
+void options_print_completion(FILE *stream);
 
 /* Parses one entry of a list of formats ("q8_0/q4_0"); `option` names the option in messages. */
 enum status options_parse_format(const char *option, const char *text, struct options_format *out,

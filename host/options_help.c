@@ -53,6 +53,10 @@ size_t options_command_names(const char *names[OPTIONS_COMMAND_COUNT]) {
     return OPTIONS_COMMAND_COUNT;
 }
 
+const char *options_command_help(size_t i) {
+    return commands[i].help;
+}
+
 static void print_option(const struct options_row *row, FILE *stream) {
     char left[48];
     if (row->letter != 0)

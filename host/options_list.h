@@ -38,5 +38,7 @@ extern const struct options_row options_list[OPTIONS_LIST_COUNT];
 const char *options_command_name(enum options_command command);
 bool options_command_find(const char *name, enum options_command *out);
 size_t options_command_names(const char *names[OPTIONS_COMMAND_COUNT]);
+/* What the i-th of those does, one line. */
+const char *options_command_help(size_t i);
 
 #endif

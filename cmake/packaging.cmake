@@ -1,0 +1,53 @@
+# `cmake --install`, and `cpack -G DEB`: the program, its man page and completion, both printed by the
+# program itself from the text of --help.
+include(GNUInstallDirs)
+
+install(TARGETS kvgauge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+foreach(script compare report)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/scripts/${script}.py)
+    install(PROGRAMS ${CMAKE_SOURCE_DIR}/scripts/${script}.py DESTINATION ${CMAKE_INSTALL_BINDIR}
+            RENAME kvgauge-${script})
+  endif()
+endforeach()
+
+# What was built for another machine does not run here.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(documents ${CMAKE_BINARY_DIR}/documents)
+  add_custom_command(OUTPUT ${documents}/kvgauge.1 ${documents}/kvgauge.bash
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${documents}
+    COMMAND kvgauge --man > ${documents}/kvgauge.1
+    COMMAND kvgauge --completion > ${documents}/kvgauge.bash
+    DEPENDS kvgauge COMMENT "Man page and completion" VERBATIM)
+  add_custom_target(documents ALL DEPENDS ${documents}/kvgauge.1)
+  install(FILES ${documents}/kvgauge.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${documents}/kvgauge.bash
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kvgauge)
+endif()
+
+set(CPACK_PACKAGE_NAME kvgauge)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+find_program(KVGAUGE_GIT git)
+if(KVGAUGE_GIT AND EXISTS ${CMAKE_SOURCE_DIR}/.git)
+  execute_process(COMMAND ${KVGAUGE_GIT} -C ${CMAKE_SOURCE_DIR} describe --tags --match "v[0-9]*"
+                  OUTPUT_VARIABLE tag OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  execute_process(COMMAND ${KVGAUGE_GIT} -C ${CMAKE_SOURCE_DIR} log -1 --date=format:%Y%m%d
+                          --format=%cd.%h
+                  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(tag)
+    string(SUBSTRING "${tag}" 1 -1 CPACK_PACKAGE_VERSION)
+  elseif(commit)
+    # sorts before the release that it leads to
+    set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION}~git${commit})
+  endif()
+endif()
+set(CPACK_PACKAGE_CONTACT "kvgauge")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "what a KV cache really costs, measured")
+set(CPACK_GENERATOR DEB)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+include(CPack)

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What `cmake --install` and `cpack` leave: the program, a man page with every option, completion that
+# completes, a package that says what it needs.
+#   install_test.sh CMAKE BUILD_FOLDER
+set -u
+cmake=$1 build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+check() { # WORDS COMMAND...
+    local words=$1
+    shift
+    "$@" >"$work/out" 2>&1 || { printf 'FAILED: %s\n' "$words"; head -n 5 "$work/out"; failed=$((failed + 1)); }
+}
+
+check 'installs' "$cmake" --install "$build" --prefix "$work/usr"
+program=$work/usr/bin/kvgauge
+check 'the program runs' "$program" --version
+man=$work/usr/share/man/man1/kvgauge.1
+check 'there is a man page' [ -s "$man" ]
+for command in models predict fill run device; do
+    "$program" "$command" --help | grep -oE -- '--[a-z-]+' | sort -u >"$work/options"
+    check "$command has options" [ -s "$work/options" ]
+    while read -r option; do
+        check "the man page has $option" grep -qF -- "${option//-/\\-}" "$man"
+    done <"$work/options"
+done
+if command -v man >/dev/null; then
+    check 'man reads it without a warning' \
+        bash -c "LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -l '$man' 2>&1 >/dev/null | grep . && exit 1; exit 0"
+fi
+complete() { # WORDS...: what completion offers for the last of them
+    bash -c "source '$work/usr/share/bash-completion/completions/kvgauge'
+        COMP_WORDS=(kvgauge \"\$@\") COMP_CWORD=\$#; _kvgauge; printf '%s\n' \"\${COMPREPLY[@]}\"" _ "$@"
+}
+check 'completes a command' [ "$(complete pre)" = predict ]
+check 'completes an option' [ "$(complete run --rot)" = --rotate ]
+check 'not what another command takes' [ -z "$(complete predict --rot)" ]
+
+if command -v cpack >/dev/null && command -v dpkg-deb >/dev/null; then
+    check 'packs' cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/deb"
+    package=$(find "$work/deb" -maxdepth 1 -name 'kvgauge_*.deb')
+    check 'one package' [ -f "$package" ]
+    dpkg-deb -c "$package" >"$work/files"
+    dpkg-deb -f "$package" Depends >"$work/depends"
+    check 'it has the program' grep -q ' ./usr/bin/kvgauge$' "$work/files"
+    check 'it has the man page' grep -q ' ./usr/share/man/man1/kvgauge.1' "$work/files"
+    check 'it depends on cJSON' grep -q libcjson "$work/depends"
+else
+    printf 'skipped: no cpack and dpkg-deb here: no package was made\n'
+fi
+[ $failed -eq 0 ] && printf 'all as expected\n'
+exit $((failed > 0))
