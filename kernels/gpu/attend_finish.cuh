@@ -13,7 +13,8 @@ GPU_DEVICE uint32_t attend_divide(const struct attend_divider &by, uint32_t x) {
  * 32 bits whatever the token's own number is; of selected tokens, from the first of them. */
 struct attend_place {
     uint64_t row;        /* address of the sequence's row of the page table, or of the list */
-    uint32_t column;     /* where the segment's first page stands in it; of a list the sequence */
+    uint32_t column;     /* where the segment's first page stands in it; of a list: the entry of the
+                          * whole table that the sequence's row begins with */
     uint32_t first_slot; /* of the segment's first token, in that page; 0 */
 };
 
@@ -26,7 +27,7 @@ GPU_DEVICE struct attend_place attend_locate(const struct attend_arguments &argu
         place.row = gpu_keep(reinterpret_cast<uint64_t>(
             arguments.dev_selected + (uint64_t)segment.seq * arguments.selected_stride +
             segment.first_token));
-        place.column = segment.seq;
+        place.column = segment.seq * arguments.columns;
         place.first_slot = 0;
         return place;
     }
@@ -47,8 +48,7 @@ GPU_DEVICE int32_t attend_selected_page(const struct attend_arguments &arguments
         ptx_load_global_u32(reinterpret_cast<const int32_t *>(place.row) + position);
     const uint32_t page = attend_divide(arguments.page_tokens, token);
     *slot = token - page * arguments.page_tokens.divisor;
-    return (int32_t)ptx_load_global_u32(arguments.dev_page_table +
-                                        (uint64_t)place.column * arguments.columns + page);
+    return (int32_t)ptx_load_global_u32(arguments.dev_page_table + (place.column + page));
 }
 
 /* The page of position `position`, and the slot within it. A table that is a ring wraps once. */

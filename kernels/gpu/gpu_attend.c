@@ -368,6 +368,12 @@ static enum status launch_mma(const struct gpu_machine *machine, const struct pa
 enum status gpu_attend(const struct gpu_machine *machine, const struct backend_attend *work,
                        struct status_text *text) {
     const struct page_layout *page = &work->cache.page;
+    if (work->dev_selected != NULL &&
+        (uint64_t)work->cache.seqs * work->cache.page_table_columns > UINT32_MAX)
+        return status_set(text, STATUS_REFUSED,
+                          "selected tokens: %u sequences of %u columns are more entries of a page "
+                          "table than 32 bits number",
+                          work->cache.seqs, work->cache.page_table_columns);
     struct page_layout attended;
     enum status status = attended_page(work->kernel, page, &attended, text);
     uint8_t *dev_pages = work->cache.dev_pages;
