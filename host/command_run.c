@@ -117,11 +117,19 @@ static int list_cases(const struct run_case_list *cases) {
         const enum status status = runner_case_bytes(one, &bytes, &why);
         char words[NUMBER_TEXT_BYTES];
         number_bytes_words(bytes, words);
-        (void)printf("%s  tokens %llu  seqs %llu  page_tokens %u  %zu formats, pools of %s%s%s\n",
-                     one->model.name, (unsigned long long)one->tokens,
-                     (unsigned long long)one->seqs, one->page_tokens, one->options->format_count,
-                     words,
-                     status == STATUS_OK ? "" : "; refused: ", status == STATUS_OK ? "" : why.line);
+        /* How long filling and verifying take is not known before; this much is asked for. */
+        char timed[64];
+        if (one->options->samples > 0)
+            (void)snprintf(timed, sizeof timed, "%llu timed steps each",
+                           (unsigned long long)one->options->samples);
+        else
+            (void)snprintf(timed, sizeof timed, "at least %.3g s of timed steps",
+                           one->options->min_time_s * (double)one->options->format_count);
+        (void)printf(
+            "%s  tokens %llu  seqs %llu  page_tokens %u  %zu formats, pools of %s, %s%s%s\n",
+            one->model.name, (unsigned long long)one->tokens, (unsigned long long)one->seqs,
+            one->page_tokens, one->options->format_count, words, timed,
+            status == STATUS_OK ? "" : "; refused: ", status == STATUS_OK ? "" : why.line);
     }
     return 0;
 }

@@ -79,6 +79,7 @@ static enum status parse_word(int argc, char *const *argv, int *at, struct optio
         return status_set(message, STATUS_BAD_INPUT, "--%s: a value is expected (%s)", row->name,
                           row->argument);
     }
+    options->given |= (uint64_t)1 << index;
     char name[40];
     (void)snprintf(name, sizeof name, "--%s", row->name);
     if (argument != NULL && argument[0] == '\0')
@@ -150,6 +151,15 @@ enum status options_parse(int argc, char *const *argv, struct options *options,
             return status;
     }
     return set_defaults(options, message);
+}
+
+_Static_assert(OPTIONS_LIST_COUNT <= 64, "one bit of `given` for each option");
+
+bool options_given(const struct options *options, const char *name) {
+    for (size_t i = 0; i < OPTIONS_LIST_COUNT; i++)
+        if (strcmp(options_list[i].name, name) == 0)
+            return (options->given >> i & 1u) != 0;
+    return false;
 }
 
 void options_free(struct options *options) {

@@ -48,6 +48,7 @@ enum options_data {
 
 struct options {
     enum options_command command;
+    uint64_t given; /* which were given: options_given */
     bool help;
     bool list; /* run: cases only; device: all devices */
 
@@ -117,6 +118,8 @@ struct options {
 enum status options_parse(int argc, char *const *argv, struct options *options,
                           struct status_text *text);
 void options_free(struct options *options);
+/* Whether "--name" stood on the command line; `name` is one of options.def. */
+bool options_given(const struct options *options, const char *name);
 
 /* --help of one command (0: the overview). */
 void options_print_help(enum options_command command, FILE *stream);

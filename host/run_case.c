@@ -189,14 +189,25 @@ static void inherit(struct options *line, const struct options *from) {
         line->baseline = from->baseline;
     else if (!line->baseline_given)
         line->baseline = line->formats[0];
-    line->kv_scale_amax = from->kv_scale_amax;
-    line->page_order_sequential = from->page_order_sequential;
-    line->data = from->data;
-    line->rotate = from->rotate;
-    line->seed = from->seed;
-    line->samples = from->samples;
-    line->min_time_s = from->min_time_s;
-    line->max_time_s = from->max_time_s;
+    if (from->index_given) {
+        line->index_given = true;
+        line->index = from->index;
+    }
+#define INHERIT(name, field)                                                                       \
+    if (options_given(from, name))                                                                 \
+    line->field = from->field
+    INHERIT("state-format", state_value_bytes);
+    INHERIT("kv-scale", kv_scale_amax);
+    INHERIT("window-as", window_as_full);
+    INHERIT("draft-layers", draft_layers);
+    INHERIT("page-order", page_order_sequential);
+    INHERIT("data", data);
+    INHERIT("rotate", rotate);
+    INHERIT("seed", seed);
+    INHERIT("samples", samples);
+    INHERIT("min-time", min_time_s);
+    INHERIT("max-time", max_time_s);
+#undef INHERIT
 }
 
 static enum status parse_suite_line(struct run_case_list *list, const struct options *from,
