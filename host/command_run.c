@@ -125,11 +125,13 @@ static int list_cases(const struct run_case_list *cases) {
         else
             (void)snprintf(timed, sizeof timed, "at least %.3g s of timed steps",
                            one->options->min_time_s * (double)one->options->format_count);
-        (void)printf(
-            "%s  tokens %llu  seqs %llu  page_tokens %u  %zu formats, pools of %s, %s%s%s\n",
-            one->model.name, (unsigned long long)one->tokens, (unsigned long long)one->seqs,
-            one->page_tokens, one->options->format_count, words, timed,
-            status == STATUS_OK ? "" : "; refused: ", status == STATUS_OK ? "" : why.line);
+        const struct options *options = one->options;
+        (void)printf("%s  tokens %llu  seqs %llu  page_tokens %u %s  data %s%s", one->model.name,
+                     (unsigned long long)one->tokens, (unsigned long long)one->seqs,
+                     one->page_tokens, options->page_order_sequential ? "sequential" : "shuffled",
+                     options_data_name(options->data), options->rotate ? " rotated" : "");
+        (void)printf("  %zu formats, pools of %s, %s%s%s\n", options->format_count, words, timed,
+                     status == STATUS_OK ? "" : "; refused: ", status == STATUS_OK ? "" : why.line);
     }
     return 0;
 }
