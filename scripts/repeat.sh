@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs one row of a result file again: the same model, formats, sizes, data and seed, on this machine.
+#   scripts/repeat.sh FILE ROW [OPTIONS OF kvgauge run]     rows count from 1
+# KVGAUGE names the program (build/kvgauge). Exit code: kvgauge's; 2 for a file or row that is not there.
+set -euo pipefail
+[ $# -ge 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+file=$1 row=$2
+shift 2
+program=${KVGAUGE:-$(dirname "${BASH_SOURCE[0]}")/../build/kvgauge}
+command -v python3 >/dev/null || { echo 'repeat: python3 is needed to read the row' >&2; exit 3; }
+
+# One word a line: the options that the row was made with, those of its own last.
+words=$(python3 - "$file" "$row" "$program" <<'PYTHON'
+import json
+import subprocess
+import sys
+
+path, number, program = sys.argv[1:]
+try:
+    with open(path, encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    row = json.loads(lines[int(number) - 1]) if int(number) > 0 else None
+except (OSError, ValueError, IndexError) as why:
+    sys.exit(f"repeat: {path}, row {number}: {why}")
+if not row or "argv" not in row:
+    sys.exit(f"repeat: {path}, row {number}: no row of kvgauge run")
+
+# What the row says itself, with a value each; and where its results went.
+OWN = ["--model", "-m", "--kv-format", "--index-format", "--tokens", "--seqs", "--page-tokens", "--page-order",
+       "--data", "--rotate", "--seed", "--tp", "--suite"]
+DROPPED = OWN + ["--save", "--output", "-o", "--label", "--baseline"]
+given, models, words = row["argv"][2:], [], []
+while given:
+    word = given.pop(0)
+    name, equals, value = word.partition("=")
+    if name not in DROPPED:
+        words.append(word)
+        continue
+    value = value if equals else given.pop(0)
+    if name in ("--model", "-m"):
+        models += value.split(",")
+
+model = row["model"]
+listed = subprocess.run([program, "models", "-o", "csv"], capture_output=True, text=True).stdout
+if model not in (line.split(",")[0] for line in listed.splitlines()) and len(models) == 1:
+    model = models[0]  # a path or a geometry
+formats = row["k_format"]
+if row["v_format"] != formats:
+    formats += "/" + row["v_format"]
+own = {"--model": model, "--kv-format": formats, "--index-format": row.get("index_format"), "--tokens": row["tokens"],
+       "--seqs": row["seqs"], "--page-tokens": row["page_tokens"], "--page-order": row["page_order"],
+       "--data": row["data"], "--rotate": row["rotate"], "--seed": row["seed"], "--tp": row["tp"]}
+for name, value in own.items():
+    if value is not None:
+        words += [name, str(value)]
+print("\n".join(words))
+PYTHON
+) || exit 2
+mapfile -t options <<<"$words"
+printf '%s run' "$program" >&2
+printf ' %q' "${options[@]}" "$@" >&2
+printf '\n' >&2
+exec "$program" run "${options[@]}" "$@"

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# A row that is run again: the same bytes and the same errors, whatever stood beside it at first.
+#   repeat_test.sh PROGRAM SCRIPTS
+set -u
+program=$1 scripts=$2
+command -v python3 >/dev/null || exit 77
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+check() { # WORDS COMMAND...
+    local words=$1
+    shift
+    "$@" >/dev/null 2>&1 || { printf 'FAILED: %s\n' "$words"; failed=$((failed + 1)); }
+}
+# What a row was made of, and all of its bytes and errors.
+facts() { # FILE ROW
+    sed -n "$2p" "$1" | grep -oE '"(model|k_format|v_format|index_format|tokens|seqs|page_tokens|data|rotate|seed|formula_bytes|pool_bytes|kv_read_bytes|kernel_error|format_error)":[^,]*'
+}
+again() { KVGAUGE=$program "$scripts/repeat.sh" "$@"; }
+
+"$program" run --device cpu --llc 32MiB -m 2x64/g4x2l,deepseek-v4-flash --tokens 200,300 --seqs 2 \
+    --kv-format bf16,q8_0 --data outlier --rotate hadamard --seed 7 --samples 1 -o jsonl \
+    --save "$work/saved" >"$work/rows" 2>/dev/null
+check 'rows to repeat' [ "$(wc -l <"$work/rows")" -eq 8 ]
+for row in 1 4 6; do
+    again "$work/rows" $row -o jsonl >"$work/again" 2>"$work/said"
+    check "row $row: one row" [ "$(wc -l <"$work/again")" -eq 1 ]
+    check "row $row: as it was" [ "$(facts "$work/again" 1)" = "$(facts "$work/rows" $row)" ]
+done
+check 'says what it runs' grep -q -- '--kv-format q8_0 .*--seed 7' "$work/said"
+check 'nothing is saved again' [ ! -e "$work/saved.1" ]
+again "$work/rows" 9 2>/dev/null
+check 'a row that is not there: exit code 2' [ $? -eq 2 ]
+again "$work/none" 1 2>/dev/null
+check 'a file that is not there: exit code 2' [ $? -eq 2 ]
+[ $failed -eq 0 ] && printf 'all as expected\n'
+exit $((failed > 0))
