@@ -179,16 +179,25 @@ static enum status run_all(const struct options *options, struct session *sessio
                    "weights. GB = 10^9 bytes",
                    facts->device, facts->threads > 0 ? facts->threads : facts->compute_units,
                    facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set);
+    struct resume resume = {0};
     enum status status =
         session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
     if (status != STATUS_OK)
         return status;
+    if (options->resume_path != NULL)
+        status = resume_open(options->resume_path, facts->device, &resume, text);
+    if (resume.file != NULL)
+        status = session_output_append(&run->output, resume.file, options->resume_path,
+                                       result_fields, RESULT_FIELD_COUNT, text);
     uint64_t rows = 0;
     for (size_t i = 0; i < cases->count; i++)
         rows += cases->cases[i].options->format_count;
     progress_start(4 * rows);
-    struct runner runner = {
-        .ops = session->ops, .device = session->device, .options = options, .run = &run->shared};
+    struct runner runner = {.ops = session->ops,
+                            .device = session->device,
+                            .options = options,
+                            .run = &run->shared,
+                            .resume = options->resume_path != NULL ? &resume : NULL};
     for (size_t i = 0; i < cases->count && status == STATUS_OK; i++)
         status = runner_run_case(&runner, &cases->cases[i], on_row, run, text);
     progress_clear();
@@ -196,11 +205,15 @@ static enum status run_all(const struct options *options, struct session *sessio
     const enum status closed = session_output_close(&run->output, &why);
     if (closed != STATUS_OK && (status == STATUS_OK || status == STATUS_INTERRUPTED))
         status = status_set(text, closed, "%s", why.line);
+    resume_free(&resume);
+    if (runner.rows_there > 0)
+        (void)fprintf(stderr, "kvgauge: %llu rows were there already\n",
+                      (unsigned long long)runner.rows_there);
     print_summary(run);
     if (status == STATUS_OK && run->wrong_rows > 0)
         return status_set(text, STATUS_WRONG, "%llu rows are wrong",
                           (unsigned long long)run->wrong_rows);
-    if (status == STATUS_OK && run->ok_rows == 0)
+    if (status == STATUS_OK && run->ok_rows == 0 && runner.rows_there == 0)
         return status_set(text, STATUS_REFUSED, "no row could run");
     return status;
 }

@@ -127,6 +127,9 @@ static enum status set_defaults(struct options *options, struct status_text *mes
     if (options->max_time_s < options->min_time_s)
         return status_set(message, STATUS_BAD_INPUT, "--max-time %g is below --min-time %g",
                           options->max_time_s, options->min_time_s);
+    if (options->save_path != NULL && options->resume_path != NULL)
+        return status_set(message, STATUS_BAD_INPUT,
+                          "--save and --resume exclude each other: --resume appends to its file");
     return check_until_full(options, message);
 }
 
@@ -170,6 +173,7 @@ void options_free(struct options *options) {
     free(options->expect_file);
     free(options->lengths_file);
     free(options->save_path);
+    free(options->resume_path);
     free(options->device);
     free(options->kernel);
     free(options->suite);

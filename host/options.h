@@ -96,7 +96,8 @@ struct options {
     double tolerance_percent;    /* 0: the last digit of the figure */
 
     enum writer_form output;
-    char *save_path; /* owned, or NULL */
+    char *save_path;   /* owned, or NULL */
+    char *resume_path; /* owned, or NULL; not both */
 
     char *device; /* owned: "auto", "cpu", "cuda", "cuda:1" */
     uint32_t threads;

@@ -244,6 +244,11 @@ PARSER(save) {
     return keep(&options->save_path, text, message);
 }
 
+PARSER(resume) {
+    (void)option;
+    return keep(&options->resume_path, text, message);
+}
+
 PARSER(device) {
     (void)option;
     return keep(&options->device, text, message);

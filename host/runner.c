@@ -63,6 +63,20 @@ static void plan_entries(struct work *work) {
     }
 }
 
+/* Rows of a file that the run goes on with are done. */
+static void skip_there(struct work *work) {
+    struct runner *runner = work->runner;
+    for (size_t i = 0; i < work->count && runner->resume != NULL; i++) {
+        struct result_row row;
+        result_values(runner->run, &work->entries[i].result, &row);
+        if (!resume_has(runner->resume, row.values))
+            continue;
+        work->entries[i].done = true;
+        runner->quarters_done += 4;
+        runner->rows_there++;
+    }
+}
+
 static void tear_down(struct entry *entry) {
     step_destroy(entry->step);
     pool_destroy(entry->pool);
@@ -267,9 +281,10 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
     memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
                        runner->options->weights_bytes, &work.budget);
     plan_entries(&work);
+    skip_there(&work);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
-        if (work.entries[i].result.status != RESULT_OK) {
+        if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
             work.entries[i].done = true;
             progress_clear();
             status = row(context, &work.entries[i].result, text);

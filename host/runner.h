@@ -7,12 +7,15 @@
 #include <stdint.h>
 
 #include "result.h"
+#include "resume.h"
 
 struct runner {
     const struct backend_ops *ops;
     struct backend_device *device;
     const struct options *options; /* the command line: kernel, budget, weights */
     const struct result_run *run;
+    const struct resume *resume; /* rows that are not to be given again; NULL: none */
+    uint64_t rows_there;         /* of those, so far */
     uint64_t quarters_done; /* of rows, for the progress line: filled, verified, measured, given */
 };
 

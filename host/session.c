@@ -152,6 +152,14 @@ enum status session_output_open(const struct options *options, const struct writ
     return status;
 }
 
+enum status session_output_append(struct session_output *output, FILE *file, const char *path,
+                                  const struct writer_field *fields, size_t field_count,
+                                  struct status_text *text) {
+    output->file = file;
+    (void)snprintf(output->path, sizeof output->path, "%s", path);
+    return writer_open(WRITER_JSONL, file, fields, field_count, NULL, &output->saved, text);
+}
+
 enum status session_output_row(struct session_output *output, const struct writer_value *values,
                                struct status_text *text) {
     /* The file first: what is saved does not depend on who reads stdout. */
@@ -168,7 +176,7 @@ enum status session_output_close(struct session_output *output, struct status_te
         struct status_text why = {""};
         enum status saved = writer_close(output->saved, &why);
         if (fclose(output->file) != 0 && saved == STATUS_OK)
-            saved = status_set(&why, STATUS_IO, "--save %s: %s", output->path, strerror(errno));
+            saved = status_set(&why, STATUS_IO, "%s: %s", output->path, strerror(errno));
         if (saved != STATUS_OK && status == STATUS_OK)
             status = status_set(text, saved, "%s", why.line);
         else if (saved == STATUS_OK)

@@ -32,7 +32,8 @@ void session_say_fallback(const struct session *session);
 /* The exit code of a status: 0 1 2 3 130. */
 int session_exit_code(enum status status);
 
-/* Two writers fed as one: stdout in `form`, and JSON lines in --save's file. */
+/* Two writers fed as one: stdout in `form`, and JSON lines in --save's file, or in the one a run
+ * goes on with. */
 struct session_output {
     struct writer *shown;
     struct writer *saved;
@@ -42,6 +43,10 @@ struct session_output {
 enum status session_output_open(const struct options *options, const struct writer_field *fields,
                                 size_t field_count, const char *title, struct session_output *out,
                                 struct status_text *text);
+/* Rows also go to `file`, which is closed with the output; `path` names it. */
+enum status session_output_append(struct session_output *output, FILE *file, const char *path,
+                                  const struct writer_field *fields, size_t field_count,
+                                  struct status_text *text);
 enum status session_output_row(struct session_output *output, const struct writer_value *values,
                                struct status_text *text);
 enum status session_output_close(struct session_output *output, struct status_text *text);
