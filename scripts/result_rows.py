@@ -22,6 +22,7 @@ NUMBER = (
     "percent_of_ceiling kv_speed_vs_baseline tokens_vs_baseline kernel_error k_error v_error "
     "format_error verified_fraction canary_drift_percent"
 ).split()
+SIGNED = ("canary_drift_percent",)
 SUMMARY = ("step_ns", "attend_ns", "append_ns")
 GROUP_TEXT = ("kind", "words", "kernel")
 GROUP_NUMBER = (
@@ -133,8 +134,11 @@ def _check_kinds(where, values, texts, numbers, of):
         if value is not None:  # half a character, as JSON can write it, cannot be printed
             values[name] = value.encode("utf-8", "replace").decode("utf-8")
     for name in numbers:
-        if values.setdefault(name, None) is not None and not is_number(values[name]):
-            _fail(where, name + of, values[name], "a number")
+        value = values.setdefault(name, None)
+        if value is None:
+            continue
+        if not is_number(value) or (value < 0 and name not in SIGNED):
+            _fail(where, name + of, value, "a number, 0 or more")
 
 
 def _check_lists(where, row):
