@@ -12,22 +12,11 @@ import sys
 
 import llama_bench
 import text_table
-from result_rows import ASKED_BY_OPTION, Unreadable, option, pair, plain, read_rows, timed
+from result_rows import ASKED_BY_OPTION, Unreadable, counted, option, pair, plain, read_rows, timed
 
 KEYS = (
-    "model",
-    "k_format",
-    "v_format",
-    "index_format",
-    "tokens",
-    "seqs",
-    "tp",
-    "page_tokens",
-    "page_order",
-    "data",
-    "rotate",
-    "kernel",
-)
+    "model k_format v_format index_format tokens seqs tp page_tokens page_order data rotate kernel"
+).split()
 SAME_PERCENT = 5.0
 ABOUT = """\
 Rows of kvgauge run (-o jsonl, --save) of A beside those of B, C ..., matched on what was asked:
@@ -97,14 +86,15 @@ def differing(a, b):
 def describe(key, varying=()):
     """A row in words, with what tells it from others of these files."""
     one = dict(key[0])
-    text = f"{one['model']} {pair(one)}, {plain(one['tokens'] or 0)} tokens x {plain(one['seqs'] or 0)}"
+    size = f"{plain(one['tokens'] or 0)} tokens x {plain(one['seqs'] or 0)}"
+    text = f"{one['model']} {pair(one)}, {size}"
     more = [f"{name} {one[name]}" for name in one if name in varying and one[name] is not None]
     return ", ".join([text] + more + ([f"no. {key[1]} of them"] if key[1] > 1 else []))
 
 
 def median_interval(samples):
-    """(low, high) of the median by order statistics: the k-th smallest and the k-th largest sample, k
-    the largest for which P(Binomial(n, 1/2) < k) is at most 2.5 %. Below 6 samples there is none:
+    """(low, high) of the median by order statistics: the k-th smallest and the k-th largest sample,
+    k the largest for which P(Binomial(n, 1/2) < k) is at most 2.5 %. Below 6 samples there is none:
     all of them."""
     ordered = sorted(samples)
     n, below, k = len(ordered), 0.0, 0
@@ -249,8 +239,8 @@ def heading(letter, path, rows):
     """A file's device and run in a line; more of them where rows differ."""
     devices = sorted(
         {
-            f"{r['device']}"
-            + (f", {r['threads']} threads" if r["threads"] else "")
+            (r["device"] or "device not named")
+            + (f", {counted(r['threads'], 'thread')}" if r["threads"] else "")
             + (f", driver {r['driver']}" if r["driver"] else "")
             for r in rows
         }
@@ -258,9 +248,11 @@ def heading(letter, path, rows):
     versions = sorted({f"{r['kvgauge_version']} {r['git'] or ''}".strip() for r in rows})
     ceilings = [r["ceiling_gb_per_s"] for r in rows if timed(r)]
     drifts = [abs(r["canary_drift_percent"] or 0) for r in rows if timed(r)]
-    text = f"{letter}: {path}: {'; '.join(devices)}; kvgauge {', '.join(versions)}; {plain(len(rows))} rows"
+    text = f"{letter}: {path}: {'; '.join(devices)}; kvgauge {', '.join(versions)}; "
+    text += counted(len(rows), "row")
     if ceilings:
-        text += f"; ceiling {statistics.median(ceilings):.1f} GB/s, canary drift at most {max(drifts):.0f} %"
+        text += f"; ceiling {statistics.median(ceilings):.1f} GB/s, "
+        text += f"canary drift at most {max(drifts):.0f} %"
     return text_table.clean(text)
 
 

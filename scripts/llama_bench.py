@@ -82,7 +82,7 @@ def points_of(path, talk):
         for name in ("n_gen", "avg_ns", "n_depth"):
             if not is_number(entry.get(name)):
                 raise Unreadable(
-                    f"{path} {where}: {name} is missing or no number; n_depth is in llama-bench with -d"
+                    f"{path} {where}: {name} is missing or no number; n_depth comes with -d"
                 )
         if entry["n_gen"] <= 0 or entry.get("n_prompt"):
             continue
@@ -169,7 +169,8 @@ def ours(options, talk):
     wanted = options.model or models[0]
     if wanted not in models or (options.model is None and len(models) > 1):
         raise Unreadable(
-            f"{options.files[0]}: which model did llama-bench run? --model, one of {', '.join(models)}"
+            f"{options.files[0]}: which model did llama-bench run? --model, one of "
+            + ", ".join(models)
         )
     rows = [row for row in rows if row["model"] == wanted]
     if options.model is None:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """kvgauge-report: result files of `kvgauge run` as report.md and report.html.
 
-Here are the command line and the Markdown. report_rows.py decides what is told, report_page.py makes
-the page and report_svg.py its drawings."""
+Here are the command line and the Markdown. report_rows.py decides what is told, report_page.py
+makes the page of what report_figures.py, report_tables.py and report_svg.py give it."""
 
 import argparse
 import pathlib
@@ -10,15 +10,15 @@ import sys
 
 from report_page import page
 from report_rows import device_words, label, sections_of, six_lines, trouble
-from result_rows import Unreadable, plain, read_rows, timed
+from result_rows import Unreadable, plain, read_rows, three, timed
 
 ABOUT = """\
 Writes report.md, which begins with six lines to post, and report.html, one page with drawings that
 needs nothing else (no network, no script), light or dark, wide or narrow.
 
 FILE is what kvgauge run wrote with --save or -o jsonl; each is a run of its own. Earlier reports of
-the same name are replaced. A row that is wrong or refused is listed with its reason, one that was hot
-in a cache has no percentage; columns that an older file lacks are left out."""
+the same name are replaced. A row that is wrong or refused is listed with its reason, one that was
+hot in a cache has no percentage; columns that an older file lacks are left out."""
 
 
 def talk(line):
@@ -43,13 +43,13 @@ def markdown_table(section):
         ("tokens_vs_baseline", "{:.2f}".format),
     )
     speeds = (
-        ("kv_tokens_per_s", "{:.3g}".format),
+        ("kv_tokens_per_s", three),
         ("read_gb_per_s", "{:.1f}".format),
         ("kv_speed_vs_baseline", "{:.2f}".format),
     )
     out = [
-        "| format | tokens | formula B/token | pool B/token | tokens/GB | tokens x | tokens/s | read GB/s | speed x "
-        "| % of ceiling | format error | state |",
+        "| format | tokens | formula B/token | pool B/token | tokens/GB | tokens x | tokens/s "
+        "| read GB/s | speed x | % of ceiling | format error | state |",
         "|---|" + "---:|" * 10 + "---|",
     ]
     for row in rows:
@@ -76,7 +76,8 @@ def markdown(sections, lines):
         setting = f" ({section.setting()})" if section.setting() else ""
         out += [
             "",
-            f"## {plain_text(first['model'] or 'no model')}, {plain_text(device_words(first))}{plain_text(setting)}",
+            f"## {plain_text(first['model'] or 'no model')}, "
+            f"{plain_text(device_words(first) + setting)}",
             "",
         ]
         out += markdown_table(section)

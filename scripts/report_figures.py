@@ -79,8 +79,8 @@ def rate_figure(section, index):
     return figure(
         "KV read rate by context",
         drawn,
-        "Unique K, V and scale bytes over the time of attention. Hollow: hot in a cache, no rate of "
-        "the memory.",
+        "Unique K, V and scale bytes over the time of attention. Hollow: hot in a cache, no rate "
+        "of the memory.",
     )
 
 
@@ -108,7 +108,12 @@ def share_figure(rows, index):
         "Percent of the read ceiling",
         drawn,
         "Of plain reading in the same run. Rows that are hot, wrong or refused have none."
-        + (" More than 100 % cannot be: the ceiling was read in a slower moment." if above else ""),
+        + (
+            " More than 100 % cannot be: the ceiling was read in a slower moment, or a "
+            "cache helped."
+            if above
+            else ""
+        ),
     )
 
 
@@ -206,7 +211,7 @@ def groups_figures(rows):
                             (
                                 100 * (g[column] or 0) / total,
                                 names.index(group_words(g)),
-                                f"{label(row)}, {group_words(g)}: {100 * (g[column] or 0) / total:.1f} %",
+                                f"{group_words(g)}: {100 * (g[column] or 0) / total:.1f} %",
                             )
                             for g in row["groups"]
                         ],
@@ -266,6 +271,7 @@ def error_figures(sections):
     if not out:
         return ""
     return (
-        "<h2>What the formats lose</h2><p>Attention over what is stored, against unquantised values, both in double "
+        "<h2>What the formats lose</h2><p>Attention over what is stored, against unquantised "
+        "values, both in double "
         'precision. It is not perplexity.</p><div class="figures">' + out + "</div>"
     )

@@ -1,7 +1,7 @@
 """The HTML page of report.py: its style, and what stands where.
 
-One file without scripts and without anything from elsewhere. Drawings are report_figures.py's, tables
-report_tables.py's. Every text out of a row passes escape()."""
+One file without scripts and without anything from elsewhere. Drawings are report_figures.py's,
+tables report_tables.py's. Every text out of a row passes escape()."""
 
 import report_figures as figures
 import report_svg as svg
@@ -45,24 +45,31 @@ HATCHES = (
 
 STYLE = """
 :root{--paper:#fff;--ink:#1a1a1a;--dim:#5c5c5c;--grid:#d9d9d9;--card:#f6f6f4;--bad:#a4001d;LIGHT}
-@media (prefers-color-scheme:dark){:root{--paper:#16181b;--ink:#ececec;--dim:#a9adb3;--grid:#3a3e44;--card:#1f2226;--bad:#ff8f9c;DARK}}
+@media (prefers-color-scheme:dark){:root{--paper:#16181b;--ink:#ececec;--dim:#a9adb3;
+--grid:#3a3e44;--card:#1f2226;--bad:#ff8f9c;DARK}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:12px;max-width:1240px;background:var(--paper);color:var(--ink);
-font:16px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.4em;margin:.4em 0}h2{font-size:1.15em;margin:1.6em 0 .4em}h3{font-size:1em;margin:1em 0 .3em}
-dl{background:var(--card);padding:10px 12px;border-radius:8px;margin:0}dt{color:var(--dim);font-size:.85em}dd{margin:0 0 .5em}
+font:16px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
+overflow-wrap:anywhere}
+h1{font-size:1.4em;margin:.4em 0}h2{font-size:1.15em;margin:1.6em 0 .4em}
+h3{font-size:1em;margin:1em 0 .3em}
+dl{background:var(--card);padding:10px 12px;border-radius:8px;margin:0}
+dt{color:var(--dim);font-size:.85em}dd{margin:0 0 .5em}
 p{margin:.5em 0}.dim,figcaption{color:var(--dim)}.bad{color:var(--bad);font-weight:600}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,345px),1fr));gap:14px;align-items:start}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,345px),1fr));
+gap:14px;align-items:start}
 figure{margin:0;background:var(--card);border-radius:8px;padding:8px 4px}
 figure b{display:block;padding:0 6px 4px}figcaption{font-size:.85em;padding:2px 6px}
 svg{width:100%;height:auto;display:block;overflow:visible}
 svg text{fill:var(--ink);font-size:11px}svg text.dim{fill:var(--dim)}
-svg .grid{stroke:var(--grid);stroke-width:1}svg .ceiling{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 3}
+svg .grid{stroke:var(--grid);stroke-width:1}
+svg .ceiling{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 3}
 svg .perfect{stroke:var(--dim);stroke-width:1.2;stroke-dasharray:2 3}
-svg .m{stroke-width:1.6}svg .m.hollow{fill:var(--card)}svg .l{stroke-width:1.4;fill:none}svg .s{stroke-width:.8}
+svg .m{stroke-width:1.6}svg .m.hollow{fill:var(--card)}svg .l{stroke-width:1.4;fill:none}
+svg .s{stroke-width:.8}
 .wide{overflow-x:auto;margin:.5em 0}table{border-collapse:collapse;font-size:.85em}
 th,td{padding:3px 9px;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
-th{color:var(--dim);font-weight:600}td.t,th.t{text-align:left}td.long{white-space:normal;min-width:16em}
+th{color:var(--dim);font-weight:600}td.t,th.t{text-align:left}
 ul{padding-left:1.1em;margin:.4em 0}summary{cursor:pointer;font-weight:600;padding:6px 0}"""
 
 
@@ -80,15 +87,21 @@ def style():
 
 
 def hatches():
-    """Patterns that all drawings of the page refer to; an svg of no size, since one not displayed has none."""
+    """Patterns that all drawings of the page refer to, in an svg of no size: one that is not
+    displayed would have none."""
     some = "".join(
-        f'<pattern id="h{i}" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" '
-        f'style="fill:var(--c{i});stroke:none"/><path d="{path}" style="stroke:var(--card);stroke-width:1.5;fill:none"/>'
+        f'<pattern id="h{i}" width="6" height="6" patternUnits="userSpaceOnUse">'
+        f'<rect width="6" height="6" '
+        f'style="fill:var(--c{i});stroke:none"/>'
+        f'<path d="{path}" style="stroke:var(--card);stroke-width:1.5;fill:none"/>'
         "</pattern>"
         for i, path in enumerate(HATCHES)
         if path
     )
-    return f'<svg width="0" height="0" style="position:absolute;width:0;height:0" aria-hidden="true"><defs>{some}</defs></svg>'
+    return (
+        '<svg width="0" height="0" style="position:absolute;width:0;height:0" aria-hidden="true">'
+        f"<defs>{some}</defs></svg>"
+    )
 
 
 def section_body(section, index):
@@ -119,8 +132,10 @@ def page(files, sections, lines):
     several = len({section.first["device"] for section in sections}) > 1
     out = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<title>kvgauge: {escape(device_words(sections[0].first))}</title><style>{style()}</style></head><body>",
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>kvgauge: {escape(device_words(sections[0].first))}</title>"
+        f"<style>{style()}</style></head><body>",
         hatches(),
         "<h1>What the KV cache costs</h1><dl>",
         *(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in lines),
@@ -140,7 +155,8 @@ def page(files, sections, lines):
         )
     if len(sections) > MOST_DRAWN:
         out.append(
-            f"<p>Drawn are the first {MOST_DRAWN} of {len(sections):,} models and settings; the table has all.</p>"
+            f"<p>Drawn are the first {MOST_DRAWN} of {len(sections):,} models and settings; the "
+            "table has all.</p>"
         )
     out += [
         figures.error_figures(sections),

@@ -1,7 +1,7 @@
-"""What report.py says of rows, before it is Markdown or HTML: which belong together, which one stands
-for a format, what is wrong with one, and the six lines to post."""
+"""What report.py says of rows, before it is Markdown or HTML: which belong together, which one
+stands for a format, what is wrong with one, and the six lines to post."""
 
-from result_rows import ASKED_BY_OPTION, option, pair, plain, timed
+from result_rows import ASKED_BY_OPTION, counted, option, pair, plain, three, timed
 
 OVERHEADS = (  # pool = formula + these - shared
     ("padding_bytes", "tails, alignment"),
@@ -61,7 +61,7 @@ class Section:
         return sorted({row["tokens"] for row in self.rows if row["tokens"]})
 
     def best_length(self):
-        """The length that has the most rows with a percentage, then with times, then the longest."""
+        """The length with the most rows that have a percentage, then times, then the longest."""
 
         def worth(length):
             rows = [row for row in self.rows if row["tokens"] == length]
@@ -122,7 +122,7 @@ def leading(sections):
 def device_words(row):
     words = [row["device"] or "device not named"]
     if row["threads"]:
-        words.append(f"{plain(row['threads'])} threads")
+        words.append(counted(row["threads"], "thread"))
     if row["driver"]:
         words.append(f"driver {row['driver']}")
     if row["cuda"]:
@@ -137,7 +137,10 @@ def ceiling_words(rows):
     low, high = min(ceilings), max(ceilings)
     drift = max(abs(row["canary_drift_percent"] or 0) for row in rows if timed(row))
     span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
-    return f"{span} GB/s of plain reading, measured in the same run; it moved by {drift:.0f} % at most within a case"
+    return (
+        f"{span} GB/s of plain reading, measured in the same run; it moved by {drift:.0f} % at most "
+        "within a case"
+    )
 
 
 def times(value):
@@ -149,7 +152,9 @@ def count_words(rows):
     for row in rows:
         state = row["status"] or "no status"
         states[state] = states.get(state, 0) + 1
-    words = f"{len(rows):,} rows: " + ", ".join(f"{n:,} {state}" for state, n in states.items())
+    words = f"{counted(len(rows), 'row')}: " + ", ".join(
+        f"{n:,} {state}" for state, n in states.items()
+    )
     hot = sum(trouble(row) == "hot" for row in rows)
     return words + (f" ({hot:,} hot in a cache: no percentage)" if hot else "")
 
@@ -157,7 +162,8 @@ def count_words(rows):
 def speed_words(row):
     share = row["percent_of_ceiling"] if trouble(row) is None else None
     return (
-        f"{label(row)} {row['kv_tokens_per_s'] or 0:.3g} tokens/s{times(row['kv_speed_vs_baseline'])}"
+        f"{label(row)} {three(row['kv_tokens_per_s'] or 0)} tokens/s"
+        + times(row["kv_speed_vs_baseline"])
         + (
             f" at {share:.0f} % of the ceiling"
             if share is not None

@@ -1,8 +1,8 @@
 """The drawings of report.py: bars, stacks, points and lines as SVG text that stands inside a page.
 
-Knows nothing of rows. 360 units wide, so that a phone shows them one to one. Colours are the classes
-c0 ... c7 of the page's style sheet, which has them for light and dark; what a colour tells, a shape,
-a hatching or a label tells too. All text is escaped here."""
+Knows nothing of rows. 360 units wide, so that a phone shows them one to one. Colours are the
+classes c0 ... c7 of the page's style sheet, which has them for light and dark; what a colour tells,
+a shape, a hatching or a label tells too. All text is escaped here."""
 
 import html
 import math
@@ -62,7 +62,7 @@ def line(x1, y1, x2, y2, cls):
 
 
 def marker(index, x, y, hollow=False, tip=""):
-    """One of eight shapes in one of eight colours; every (shape, colour) that `index` gives is another."""
+    """One of eight shapes in one of eight colours: no two indices below 64 have the same."""
     shape, r = (index + index // COLOURS) % SHAPES, 4.5
     paths = (
         f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z",
@@ -79,8 +79,17 @@ def marker(index, x, y, hollow=False, tip=""):
     return f'<path class="{cls}" d="{paths[shape]}">{tip}</path>'
 
 
+def area(index, x, y, width, height, tip=""):
+    """Of a bar: its colour and the hatching that goes with it."""
+    tip = f"<title>{escape(tip)}</title>" if tip else ""
+    return (
+        f'<rect class="s c{index % COLOURS} h{index % COLOURS}" x="{x:.1f}" y="{y:.1f}" '
+        f'width="{width:.1f}" height="{height}">{tip}</rect>'
+    )
+
+
 def swatch(index, x, y):
-    return f'<rect class="s c{index % COLOURS} h{index % COLOURS}" x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10"/>'
+    return area(index, x - 5, y - 5, 10, 10)
 
 
 def legend(entries, y, draw):
@@ -98,7 +107,8 @@ def legend(entries, y, draw):
 
 def drawing(name, about, height, parts):
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}: {escape(about)}">'
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'aria-label="{escape(name)}: {escape(about)}">'
         f"<title>{escape(name)}</title><desc>{escape(about)}</desc>" + "".join(parts) + "</svg>"
     )
 
@@ -122,8 +132,8 @@ def _value_axis(left, right, top, bottom, marks, unit, show=number):
 
 
 def bars(name, about, rows, unit, key=(), top_value=None):
-    """rows: [(label, [(value or None, index, tip)], note)]; a note stands behind the bars or, where there
-    is none, in their place."""
+    """rows: [(label, [(value or None, index, tip)], note)]; a note stands behind the bars or, where
+    there are none, in their place."""
     labels = [short(label, 19) for label, _, _ in rows]
     left, right, y = _left_of(labels), WIDTH - 62.0, 8.0
     values = [v for _, some, _ in rows for v, _, _ in some if v is not None]
@@ -138,10 +148,7 @@ def bars(name, about, rows, unit, key=(), top_value=None):
             if value is None:
                 continue
             end = max(end, x_of(value))
-            parts.append(
-                f'<rect class="s c{index} h{index}" x="{left:.1f}" y="{y + 5 + i * 10:.1f}" '
-                f'width="{max(x_of(value) - left, 0.5):.1f}" height="9"><title>{escape(tip)}</title></rect>'
-            )
+            parts.append(area(index, left, y + 5 + i * 10, max(x_of(value) - left, 0.5), 9, tip))
         parts.append(text(end + 5, y + height / 2 + 4, note, "" if end > left else "dim"))
         y += height
     below, more = legend(key, bottom + 48, swatch)
@@ -160,10 +167,7 @@ def stacks(name, about, rows, unit, key, top_value=None):
         parts.append(text(left - 6, y + 16, shown, "", "end", label))
         at = 0.0
         for value, index, tip in pieces:
-            parts.append(
-                f'<rect class="s c{index % COLOURS} h{index % COLOURS}" x="{x_of(at):.1f}" y="{y + 5:.1f}" '
-                f'width="{max(x_of(value) - left, 0):.1f}" height="14"><title>{escape(tip)}</title></rect>'
-            )
+            parts.append(area(index, x_of(at), y + 5, max(x_of(value) - left, 0), 14, tip))
             at += value
         parts.append(text(x_of(at) + 5, y + 16, note))
         y += height
@@ -173,7 +177,8 @@ def stacks(name, about, rows, unit, key, top_value=None):
 
 def points(name, about, series, x_axis, y_axis, references, key, lines=True):
     """series: [(index, [(x, y, hollow, tip)])]; a line joins neighbours that are both filled.
-    x_axis: (unit, marks, logarithmic, show); y_axis: (unit, top). references: [(points, words, cls)].
+    x_axis: (unit, marks, logarithmic, show); y_axis: (unit, top). references: [(points, words,
+    class of the line)].
     """
     unit, marks, logarithmic, show = x_axis
     y_marks = ticks(y_axis[1])
@@ -233,7 +238,7 @@ def points(name, about, series, x_axis, y_axis, references, key, lines=True):
 
 
 def dots(name, about, rows, unit, key):
-    """rows: [(label, [(value above 0, index, tip)])] on a logarithmic axis, as in points by shape."""
+    """rows: [(label, [(value above 0, index, tip)])], markers on a logarithmic axis."""
     labels = [short(label, 19) for label, _ in rows]
     left, right, y, height = _left_of(labels), WIDTH - 16.0, 8.0, 24
     bottom = y + height * len(rows)

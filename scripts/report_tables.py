@@ -2,7 +2,7 @@
 
 from report_rows import OVERHEADS, device_words, group_words, label, tokens_words, trouble
 from report_svg import escape
-from result_rows import plain, timed
+from result_rows import plain, three, timed
 
 
 def cell(value, show=plain):
@@ -87,7 +87,7 @@ def all_rows(sections):
         ("formula_bytes_per_token", "{:,.1f}".format),
         ("pool_bytes_per_token", "{:,.1f}".format),
         ("pool_tokens_per_gb", "{:,.0f}".format),
-        ("kv_tokens_per_s", "{:.3g}".format),
+        ("kv_tokens_per_s", three),
         ("read_gb_per_s", "{:.1f}".format),
         ("ceiling_gb_per_s", "{:.1f}".format),
         ("percent_of_ceiling", "{:.0f}".format),

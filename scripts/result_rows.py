@@ -211,6 +211,16 @@ def timed(row):
     )
 
 
+def three(number):
+    """Three digits, and no exponent where that can be: 0.0123, 43.4, 1,250."""
+    return f"{number:,.0f}" if 100 <= number < 1e15 else f"{number:.3g}"
+
+
+def counted(number, word):
+    """1 row, 2 rows"""
+    return f"{plain(number)} {word}" + ("" if number == 1 else "s")
+
+
 def plain(number):
     """1234567 as 1,234,567; up to one digit behind the point where there is something."""
     return f"{number:,.0f}" if number == round(number) or abs(number) >= 1000 else f"{number:,.1f}"

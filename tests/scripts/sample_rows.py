@@ -1,5 +1,5 @@
-"""Rows as `kvgauge run` writes them, for test_compare.py and test_report.py, and how to run a script on
-them. The shape is that of a real run; times are made up, on a device that was not there."""
+"""Rows as `kvgauge run` writes them, for test_compare.py and test_report.py, and how to run a script
+on them. The shape is that of a real run; times are made up, on a device that was not there."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""scripts/compare.py on files written here: what it finds, what it does not, and what it refuses."""
+"""scripts/compare.py on files written here: what it finds, what not, and what it refuses."""
 
 import copy
 import csv
@@ -6,6 +6,7 @@ import io
 import json
 import unittest
 
+import compare
 import llama_bench
 from sample_rows import ScriptTest, lines, make_row, set_times, without_speed
 
@@ -159,6 +160,26 @@ class CompareTest(ScriptTest):
         self.assertEqual(self.verdicts([old], [old]), ["same"])
 
 
+class IntervalTest(unittest.TestCase):
+    def test_ranks_of_the_tables(self):
+        # 95 % of the median: the ranks that tables of the sign test give.
+        for n, low, high in ((5, 1, 5), (6, 1, 6), (8, 1, 8), (9, 2, 8), (11, 2, 10), (20, 6, 15),
+                             (50, 18, 33), (100, 40, 61)):  # fmt: skip
+            self.assertEqual(compare.median_interval(range(n, 0, -1)), (low, high), n)
+        low, high = compare.median_interval(range(1, 2002))
+        self.assertEqual(low + high, 2002)
+        self.assertAlmostEqual(low, 1001 - 0.98 * 2001**0.5, delta=1.5)
+
+    def test_the_ratio_takes_the_ends_that_differ_most(self):
+        a, b = make_row(step_ns=1000), make_row(step_ns=2000)
+        a.update(canary_drift_percent=10.0, samples_ns=[900, 1000, 1000, 1000, 1200])
+        b.update(canary_drift_percent=-20.0, samples_ns=[1800, 2000, 2000, 2000, 2100])
+        ratio, low, high, _ = compare.speed(a, b)
+        self.assertEqual(ratio, 2)
+        self.assertAlmostEqual(low, 1800 / 1200 / 1.1 / 1.2)
+        self.assertAlmostEqual(high, 2100 / 900 * 1.1 * 1.2)
+
+
 class BrokenInputTest(ScriptTest):
     script = "compare.py"
 
@@ -231,8 +252,8 @@ def llama_entries(tokens_per_s, depths=(1536, 24576, 112640)):
 
 
 class LlamaBenchTest(ScriptTest):
-    """Published for Nemotron 3 Nano 30B-A3B on a DGX Spark, tokens per second at 1.5k, 24k and 110k; 6
-    layers of attention, 2 KV heads of 128."""
+    """Published for Nemotron 3 Nano 30B-A3B on a DGX Spark, tokens per second at 1.5k, 24k and 110k;
+    6 layers of attention, 2 KV heads of 128."""
 
     script = "compare.py"
     figures = {"f16": (45.2, 44.6, 38.0), "q8_0": (45.3, 39.7, 25.0), "q4_0": (45.6, 39.3, 24.0)}

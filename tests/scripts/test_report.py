@@ -1,5 +1,5 @@
-"""scripts/report.py on files written here: the page is well formed, of one piece, safe against what is in
-the file, and shows nothing as fine that is not."""
+"""scripts/report.py on files written here: the page is well formed, of one piece, safe against what
+is in the file, and shows nothing as fine that is not."""
 
 import json
 import pathlib
