@@ -62,7 +62,7 @@ def rate_figure(section, index):
                 row["read_gb_per_s"],
                 hot,
                 f"{label(row)}, {plain(row['tokens'])} tokens: {row['read_gb_per_s']:.1f} GB/s"
-                + (", hot" if hot else ""),
+                + (f", {trouble(row)}" if hot else ""),
             )
         )
         ceilings.setdefault(row["tokens"], row["ceiling_gb_per_s"])
@@ -132,7 +132,7 @@ def gain_figure(rows, index):
                     y,
                     hot,
                     f"{label(row)}: {x:.2f}x fewer bytes, {y:.2f}x as fast"
-                    + (", hot" if hot else ""),
+                    + (f", {trouble(row)}" if hot else ""),
                 )
             ]
     if len(series) < 2:

@@ -4,10 +4,13 @@ import copy
 import csv
 import io
 import json
+import pathlib
+import re
 import unittest
 
 import compare
 import llama_bench
+import result_rows
 from sample_rows import ScriptTest, lines, make_row, set_times, without_speed
 
 
@@ -62,6 +65,9 @@ class CompareTest(ScriptTest):
         code, found, _ = self.compare(ROWS, other, "--max-slowdown", "5")
         self.assertEqual((code, [row["verdict"] for row in found]), (0, ["same"] * 3))
         self.assertEqual({row["device_b"] for row in found}, {"Another CPU"})
+        for row in found:
+            self.assertAlmostEqual(row["step_ratio"], 1, 3)
+            self.assertAlmostEqual(row["attend_ratio"], 1, 3)
 
     def test_drift_of_the_canary_widens(self):
         drifting = slowed(ROWS, 1.1)
@@ -178,6 +184,19 @@ class IntervalTest(unittest.TestCase):
         self.assertEqual(ratio, 2)
         self.assertAlmostEqual(low, 1800 / 1200 / 1.1 / 1.2)
         self.assertAlmostEqual(high, 2100 / 900 * 1.1 * 1.2)
+
+
+class ColumnsTest(unittest.TestCase):
+    def test_every_column_is_known(self):
+        fields = pathlib.Path(compare.__file__).parent.parent / "host" / "result_fields.def"
+        names = re.findall(r"^RESULT\(\w+, +(\w+),", fields.read_text(), re.M)
+        self.assertGreater(len(names), 60)
+        self.assertEqual(set(names), set(make_row()))
+        checked = [*result_rows.TEXT, *result_rows.NUMBER, *result_rows.SUMMARY]
+        by_hand = {"schema_version", "argv", "samples_ns", "groups", "cold"}
+        anything = {"clocks", "temperature", "power_w", "energy_j", "other_processes"}
+        self.assertEqual(set(checked) | by_hand | anything, set(names))
+        self.assertLessEqual(set(compare.KEYS), set(names))
 
 
 class BrokenInputTest(ScriptTest):

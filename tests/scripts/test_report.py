@@ -172,6 +172,10 @@ class ReportTest(ScriptTest):
         self.assertIn("kernel error 0.5 above 0.001", html)
         self.assertIn("wrong: kernel error 0.5 above 0.001", markdown)
         self.assertIn("3 ok, 1 wrong, 1 refused (1 hot in a cache", markdown)
+        rate = self.named(html, "KV read rate by context")[0]
+        tips = [p.find("title").text for p in rate.iter("path") if "hollow" in p.get("class")]
+        self.assertEqual(len(tips), 2)
+        self.assertTrue("nvfp4" in tips[1] and "16,384 tokens" in tips[0], tips)
         gain = self.named(html, "Speed-up against bytes saved")[0]
         hollow = [p for p in gain.iter("path") if "hollow" in p.get("class")]
         self.assertEqual(["nvfp4" in p.find("title").text for p in hollow], [True])
