@@ -257,7 +257,7 @@ class BrokenInputTest(ScriptTest):
 def llama_entries(tokens_per_s, depths=(1536, 24576, 112640)):
     return [
         {
-            "model_type": "nemotron_h 30B.A3B Q4_K - Medium",
+            "model_type": "Nemotron 3 Nano",
             "type_k": name,
             "type_v": name,
             "n_prompt": 0,
