@@ -80,9 +80,9 @@ def points_of(path, talk):
         if not isinstance(entry, dict) or "avg_ns" not in entry:
             raise Unreadable(f"{path} {where}: no entry of llama-bench (avg_ns, n_gen ...)")
         for name in ("n_gen", "avg_ns", "n_depth"):
-            if not is_number(entry.get(name)):
+            if not is_number(entry.get(name)) or not 0 <= entry[name] < 1e15:
                 raise Unreadable(
-                    f"{path} {where}: {name} is missing or no number; n_depth comes with -d"
+                    f"{path} {where}: {name} is missing or no number that can be; n_depth comes with -d"
                 )
         if entry["n_gen"] <= 0 or entry.get("n_prompt"):
             continue
@@ -205,6 +205,8 @@ def line_of(key, points, known, ceiling):
         row["read_gb_per_s"] = row["bytes_per_token"] / row["slope_ns"]
         if ceiling:
             row["percent_of_ceiling"] = 100 * row["read_gb_per_s"] / ceiling
+            if row["percent_of_ceiling"] > 102:
+                row["note"] = "more than the ceiling: another model, or another machine?"
     return row
 
 

@@ -55,8 +55,19 @@ def _markdown(columns, rows, to):
         )
 
 
-def _flat(value):
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+def _csv(columns, rows, to):
+    """The column `interval`, [low, high] or null, is two here."""
+    writer = csv.writer(to, lineterminator="\n")
+
+    def split(values):
+        out = []
+        for (name, _, _), value in zip(columns, values):
+            out += (value or [None, None]) if name == "interval" else [value]
+        return out
+
+    ends = ["interval_low", "interval_high"]
+    writer.writerow(split([ends if c[0] == "interval" else c[0] for c in columns]))
+    writer.writerows(split([row[c[0]] for c in columns]) for row in rows)
 
 
 def write(form, columns, rows, to):
@@ -64,8 +75,6 @@ def write(form, columns, rows, to):
         json.dump([{c[0]: row[c[0]] for c in columns} for row in rows], to, indent=1)
         to.write("\n")
     elif form == "csv":
-        writer = csv.writer(to, lineterminator="\n")
-        writer.writerow(c[0] for c in columns)
-        writer.writerows([_flat(row[c[0]]) for c in columns] for row in rows)
+        _csv(columns, rows, to)
     else:
         (_markdown if form == "md" else _table)(columns, rows, to)

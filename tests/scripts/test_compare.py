@@ -144,6 +144,9 @@ class CompareTest(ScriptTest):
         found = list(csv.DictReader(io.StringIO(out)))
         self.assertEqual([row["other"] for row in found], ["B"] * 3 + ["C"] * 3)
         self.assertEqual({row["verdict"] for row in found}, {"slower"})
+        for row in found:
+            self.assertLess(float(row["interval_low"]), float(row["step_ratio"]))
+            self.assertGreater(float(row["interval_high"]), float(row["step_ratio"]))
 
     def test_forms(self):
         paths = [self.write(name, ROWS) for name in ("a.jsonl", "b.jsonl")]
@@ -291,6 +294,7 @@ class LlamaBenchTest(ScriptTest):
             for name, expected in (("f16", 159), ("q8_0", 20), ("q4_0", 9.5)):
                 self.assertAlmostEqual(found[name]["read_gb_per_s"] / expected, 1, delta=0.03)
             self.assertAlmostEqual(found["q8_0"]["percent_of_ceiling"], 8.7, delta=0.2)
+            self.assertIsNone(found["q8_0"]["note"])
 
     def test_an_exact_line_is_found(self):
         # 20 ms and 10 ns a token: 6144 bytes in 10 ns are 614.4 GB/s.
@@ -309,6 +313,7 @@ class LlamaBenchTest(ScriptTest):
         self.assertEqual(found["f16"]["bytes_per_token"], 16384)
         self.assertEqual(found["q8_0"]["bytes_per_token"], 8704)
         self.assertEqual(found["f16"]["ceiling_gb_per_s"], 50)
+        self.assertIn("another model", found["f16"]["note"])
         self.assertIn("not known", found["q4_0"]["note"])
         two = self.write("two.jsonl", [make_row(), make_row(model="other")])
         code, _, err = self.run_script("--llama-bench", self.write("l.json", "[]"), two)
@@ -331,7 +336,8 @@ class LlamaBenchTest(ScriptTest):
         self.assertIn("does not grow", found["q8_0"]["note"])
 
     def test_broken(self):
-        for content in ("", "[]", "[1]", "{", '[{"avg_ns": 1}]', '[{"avg_ns": 1', "\x00"):
+        far = json.dumps([dict(llama_entries(self.figures)[0], n_depth=1e300)])
+        for content in ("", "[]", "[1]", "{", '[{"avg_ns": 1}]', '[{"avg_ns": 1', "\x00", far):
             code, out, err = self.run_script("--llama-bench", self.write("l.json", content))
             self.assertEqual((code, out), (2, ""), content)
             self.assertIn("l.json", err)
