@@ -6,7 +6,7 @@ tables report_tables.py's. Every text out of a row passes escape()."""
 import report_figures as figures
 import report_svg as svg
 import report_tables as tables
-from report_rows import device_words, label, tokens_words
+from report_rows import ceiling_words, device_words, label, tokens_words
 from report_svg import escape
 from result_rows import plain
 
@@ -65,7 +65,7 @@ svg text{fill:var(--ink);font-size:11px}svg text.dim{fill:var(--dim)}
 svg .grid{stroke:var(--grid);stroke-width:1}
 svg .ceiling{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 3}
 svg .perfect{stroke:var(--dim);stroke-width:1.2;stroke-dasharray:2 3}
-svg .m{stroke-width:1.6}svg .m.hollow{fill:var(--card)}svg .l{stroke-width:1.4;fill:none}
+svg .m{stroke-width:1.6;fill-opacity:.6}svg .m.hollow{fill:none}svg .l{stroke-width:1.4;fill:none}
 svg .s{stroke-width:.8}
 .wide{overflow-x:auto;margin:.5em 0}table{border-collapse:collapse;font-size:.85em}
 th,td{padding:3px 9px;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
@@ -107,10 +107,10 @@ def hatches():
 def section_body(section, index):
     rows = section.at_best() or section.rows
     words = [tokens_words(rows[0]), device_words(section.first)]
+    words.append(f"read ceiling {ceiling_words(section.rows)}")
     words += (
         [f"measured again: {section.repeated}, the later rows count"] if section.repeated else []
     )
-    words += [section.setting()] if section.setting() else []
     drawn = (
         figures.tokens_figure(rows)
         + figures.rate_figure(section, index)
