@@ -5,11 +5,15 @@ include(GNUInstallDirs)
 install(TARGETS kvgauge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+# The Python programs find their modules beside themselves, behind the links.
+file(GLOB modules CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/*.py)
+install(PROGRAMS ${modules} DESTINATION ${CMAKE_INSTALL_DATADIR}/kvgauge)
 foreach(script compare report)
-  if(EXISTS ${CMAKE_SOURCE_DIR}/scripts/${script}.py)
-    install(PROGRAMS ${CMAKE_SOURCE_DIR}/scripts/${script}.py DESTINATION ${CMAKE_INSTALL_BINDIR}
-            RENAME kvgauge-${script})
-  endif()
+  set(link ${CMAKE_BINARY_DIR}/documents/kvgauge-${script})
+  file(RELATIVE_PATH target /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_DATADIR}/kvgauge/${script}.py)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/documents)
+  file(CREATE_LINK ${target} ${link} SYMBOLIC)
+  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endforeach()
 
 # What was built for another machine does not run here.

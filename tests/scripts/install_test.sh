@@ -16,6 +16,10 @@ check() { # WORDS COMMAND...
 check 'installs' "$cmake" --install "$build" --prefix "$work/usr"
 program=$work/usr/bin/kvgauge
 check 'the program runs' "$program" --version
+if command -v python3 >/dev/null; then
+    check 'kvgauge-compare runs' "$work/usr/bin/kvgauge-compare" --help
+    check 'kvgauge-report runs' "$work/usr/bin/kvgauge-report" --help
+fi
 man=$work/usr/share/man/man1/kvgauge.1
 check 'there is a man page' [ -s "$man" ]
 for command in models predict fill run device; do

@@ -1,0 +1,226 @@
+"""What report.py says of rows, before it is Markdown or HTML: which belong together, which one
+stands for a format, what is wrong with one, and the six lines to post."""
+
+from result_rows import ASKED_BY_OPTION, counted, option, pair, plain, three, timed
+
+OVERHEADS = (  # pool = formula + these - shared
+    ("padding_bytes", "tails, alignment"),
+    ("partial_bytes", "partial entries"),
+    ("spare_bytes", "spare"),
+    ("page_table_bytes", "tables"),
+    ("tensor_scale_bytes", "tensor scales"),
+)
+
+
+def label(row):
+    """The format as drawings name it."""
+    return pair(row) + (" rotated" if row["rotate"] == "hadamard" else "")
+
+
+def group_words(group):
+    return group["words"] or group["kind"] or "a group"
+
+
+def tokens_words(row):
+    if not row["tokens"]:
+        return "no length"
+    seqs = f" x {plain(row['seqs'])} sequences" if (row["seqs"] or 1) > 1 else ""
+    return f"{plain(row['tokens'])} tokens{seqs}"
+
+
+def trouble(row):
+    """Why a row has no percentage, in a word or two; None where it is fine and cold."""
+    if row["status"] != "ok":
+        return row["status"] or "no status"
+    if not timed(row):
+        return "not timed"
+    if row["cold"] is True:
+        return None
+    return "hot" if row["cold"] is False else "hot or cold: unknown"
+
+
+class Section:
+    """Rows of one file, device, model and setting, that differ in format and length alone."""
+
+    def __init__(self, path, row):
+        self.path, self.first, self.rows, self.repeated = path, row, [], 0
+
+    def add(self, row):
+        same = [
+            i
+            for i, r in enumerate(self.rows)
+            if (label(r), r["tokens"]) == (label(row), row["tokens"])
+        ]
+        if same:  # measured again: the later one counts
+            self.rows[same[0]] = row
+            self.repeated += 1
+        else:
+            self.rows.append(row)
+
+    def lengths(self):
+        return sorted({row["tokens"] for row in self.rows if row["tokens"]})
+
+    def best_length(self):
+        """The length with the most rows that have a percentage, then times, then the longest."""
+
+        def worth(length):
+            rows = [row for row in self.rows if row["tokens"] == length]
+            return sum(trouble(r) is None for r in rows), sum(timed(r) for r in rows), length
+
+        return max(self.lengths(), key=worth, default=None)
+
+    def at_best(self):
+        return [row for row in self.rows if row["tokens"] == self.best_length()]
+
+    def setting(self):
+        """What is not as usual, in words."""
+        row, words = self.first, []
+        for name, usual in (
+            ("seqs", 1),
+            ("tp", 1),
+            ("page_tokens", 16),
+            ("page_order", "shuffled"),
+            ("data", "normal"),
+        ):
+            if row[name] not in (usual, None):
+                words.append(f"{name.replace('_', ' ')} {row[name]}")
+        for name, usual in ASKED_BY_OPTION.items():
+            if option(row, name) != usual:
+                words.append(f"{name[2:]} {option(row, name)}")
+        return ", ".join(words)
+
+
+def sections_of(files):
+    """files: [(path, rows)]; in the order of their first rows."""
+    found = {}
+    for path, rows in files:
+        for row in rows:
+            key = (
+                path,
+                row["device"],
+                row["backend"],
+                row["model"],
+                row["seqs"],
+                row["tp"],
+                row["page_tokens"],
+                row["page_order"],
+                row["data"],
+                tuple(option(row, name) for name in ASKED_BY_OPTION),
+            )
+            found.setdefault(key, Section(path, row)).add(row)
+    return list(found.values())
+
+
+def leading(sections):
+    """The section that the six lines tell of."""
+    return max(
+        sections,
+        key=lambda s: (sum(trouble(r) is None for r in s.rows), sum(timed(r) for r in s.rows)),
+    )
+
+
+def device_words(row):
+    words = [row["device"] or "device not named"]
+    if row["threads"]:
+        words.append(counted(row["threads"], "thread"))
+    if row["driver"]:
+        words.append(f"driver {row['driver']}")
+    if row["cuda"]:
+        words.append(f"CUDA {row['cuda']}")
+    return ", ".join(words)
+
+
+def ceiling_words(rows):
+    ceilings = [row["ceiling_gb_per_s"] for row in rows if timed(row)]
+    if not ceilings:
+        return "not measured"
+    low, high = min(ceilings), max(ceilings)
+    drift = max(abs(row["canary_drift_percent"] or 0) for row in rows if timed(row))
+    span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+    return (
+        f"{span} GB/s of plain reading, measured in the same run; it moved by {drift:.0f} % at most "
+        "within a case"
+    )
+
+
+def times(value):
+    return "" if value is None else f" ({value:.2f}x)"
+
+
+def count_words(rows):
+    states = {}
+    for row in rows:
+        state = row["status"] or "no status"
+        states[state] = states.get(state, 0) + 1
+    words = f"{counted(len(rows), 'row')}: " + ", ".join(
+        f"{n:,} {state}" for state, n in states.items()
+    )
+    hot = sum(trouble(row) == "hot" for row in rows)
+    return words + (f" ({hot:,} hot in a cache: no percentage)" if hot else "")
+
+
+def speed_words(row):
+    share = row["percent_of_ceiling"] if trouble(row) is None else None
+    return (
+        f"{label(row)} {three(row['kv_tokens_per_s'] or 0)} tokens/s"
+        + times(row["kv_speed_vs_baseline"])
+        + (
+            f" at {share:.0f} % of the ceiling"
+            if share is not None
+            else f", {trouble(row) or 'no percentage'}"
+        )
+    )
+
+
+def step_words(samples):
+    low, high = min(samples), max(samples)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def six_lines(sections):
+    """[(heading, words)]: what to post."""
+    section = leading(sections)
+    rows = section.at_best() or section.rows
+    everything = [row for one in sections for row in one.rows]
+    sized = [r for r in rows if r["status"] == "ok" and r["pool_tokens_per_gb"]]
+    fast = [r for r in rows if timed(r)]
+    samples = [len(r["samples_ns"]) for r in everything if timed(r) and r["samples_ns"]]
+    others = len({(s.path, s.first["device"]) for s in sections}) - 1
+    what = f"{section.first['model'] or 'no model'}, {tokens_words(rows[0])}"
+    versions = sorted(
+        {f"{r['kvgauge_version'] or '?'} ({r['git'] or 'no revision'})" for r in everything}
+    )
+    dates = sorted({(r["time_utc"] or "?")[:10] for r in everything})
+    return [
+        ("Device", device_words(section.first) + (f"; {others} more below" if others else "")),
+        ("Read ceiling", ceiling_words(section.rows)),
+        (
+            f"Tokens per GB ({what})",
+            "; ".join(
+                f"{label(r)} {plain(round(r['pool_tokens_per_gb']))}"
+                f"{times(r['tokens_vs_baseline'])}"
+                for r in sized
+            )
+            or "none measured",
+        ),
+        ("KV speed of the same", "; ".join(map(speed_words, fast)) or "none measured"),
+        (
+            "How",
+            "real paged pools, checked against double precision, then timed: KV work alone (append "
+            "and attention of every layer, no weights)"
+            + (f", median of {step_words(samples)} steps" if samples else "")
+            + "; "
+            + count_words(everything),
+        ),
+        (
+            "Version",
+            f"kvgauge {', '.join(versions)}, {dates[0]}"
+            + (f" to {dates[-1]}" if len(dates) > 1 else "")
+            + "; GB = 10^9 bytes",
+        ),
+    ]
+
+
+def overhead_parts(row):
+    """[(index into OVERHEADS, bytes)] of those that the file has."""
+    return [(i, row[name]) for i, (name, _) in enumerate(OVERHEADS) if row[name] is not None]
