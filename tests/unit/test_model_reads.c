@@ -67,6 +67,12 @@ static void test_shared_indexers(void **state) {
         before = layer;
     }
     assert_int_equal(before, 3);
+    /* more layers say they read the keys than read the rows: there are no more than those */
+    const struct model more = {
+        .group_count = 2, .groups = {group(MODEL_LATENT, 10, 12, 0), group(MODEL_INDEX, 4, 20, 1)}};
+    assert_int_equal(model_reads_sparse_readers(&more, 0), 12);
+    assert_int_equal(model_reads_index_layer(&more, 0, 0), 0);
+    assert_int_equal(model_reads_index_layer(&more, 0, 11), 3);
 }
 
 /* minimax_m3: three of sixty layers keep no keys and read everything; they are the first. */

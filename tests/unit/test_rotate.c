@@ -230,6 +230,51 @@ static void test_other_rows(void **state) {
     assert_true(rotate_unfit(&odd));
 }
 
+/* A step's queries are turned as the rows they meet, those of an index too: left as they are,
+ * kernels and reference would agree on the wrong thing. */
+static void test_a_step_turns_its_queries(void **state) {
+    (void)state;
+    static const uint64_t lengths[] = {40};
+    struct model model = plain_model;
+    model.groups[model.group_count++] = (struct model_group){.kind = MODEL_INDEX,
+                                                             .layers = 2,
+                                                             .read_by_layers = 2,
+                                                             .query_heads = 3,
+                                                             .key_dim = 64,
+                                                             .tokens_per_entry = 1,
+                                                             .top_k = 8};
+    enum { QUERIES = 8 * 128, KEYS = 3 * 64 };
+    float queries[2][QUERIES], keys[2][KEYS];
+    for (int rotate = 0; rotate < 2; rotate++) {
+        const struct pool_request request = {.model = &model,
+                                             .storage = {.k_format = FORMAT_Q8_0,
+                                                         .v_format = FORMAT_Q8_0,
+                                                         .index = FORMULA_INDEX_MXFP4,
+                                                         .state_value_bytes = 4},
+                                             .lengths = lengths,
+                                             .seqs = 1,
+                                             .page_tokens = 16,
+                                             .seed = 1,
+                                             .rotate = rotate == 1};
+        struct pool *pool = NULL;
+        struct step *step = NULL;
+        struct step_choice choice;
+        assert_int_equal(pool_create(cpu, device, &request, NULL, &pool, NULL), STATUS_OK);
+        assert_int_equal(pool_fill(pool, NULL, NULL), STATUS_OK);
+        assert_int_equal(step_create(cpu, device, pool, NULL, 1, OPTIONS_DATA_NORMAL, &step, NULL),
+                         STATUS_OK);
+        step_choice_get(step, 1, 0, &choice);
+        memcpy(queries[rotate], step_queries(step, 0), sizeof queries[0]);
+        memcpy(keys[rotate], choice.queries, sizeof keys[0]);
+        step_destroy(step);
+        pool_destroy(pool);
+    }
+    rotate_queries(queries[0], QUERIES, 128);
+    rotate_queries(keys[0], KEYS, 64);
+    assert_memory_equal(queries[0], queries[1], sizeof queries[0]);
+    assert_memory_equal(keys[0], keys[1], sizeof keys[0]);
+}
+
 static int open_cpu(void **state) {
     (void)state;
     cpu = backend_find("cpu");
@@ -248,7 +293,7 @@ int main(void) {
         cmocka_unit_test(test_matrix),     cmocka_unit_test(test_scores_stay),
         cmocka_unit_test(test_rule),       cmocka_unit_test(test_queries_are_exact),
         cmocka_unit_test(test_bank),       cmocka_unit_test(test_error_falls),
-        cmocka_unit_test(test_other_rows),
+        cmocka_unit_test(test_other_rows), cmocka_unit_test(test_a_step_turns_its_queries),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_cpu);
 }

@@ -84,6 +84,8 @@ static const struct model model = {
                 .conv_taps = 2}},
 };
 
+static uint64_t share_prefix_tokens;
+
 static struct pool *make_pool(const struct backend_ops *ops, enum formula_index_format index,
                               uint32_t state_value_bytes) {
     const struct pool_request request = {
@@ -95,6 +97,7 @@ static struct pool *make_pool(const struct backend_ops *ops, enum formula_index_
         .lengths = lengths,
         .seqs = SEQS,
         .page_tokens = 5,
+        .share_prefix_tokens = share_prefix_tokens,
         .seed = 3,
     };
     struct pool *pool;
@@ -284,6 +287,23 @@ static void test_bytes_of_groups(void **state) {
     pool_destroy(pool);
 }
 
+/* 82 tokens of the third sequence are the first one's: 16 whole pages, of entries 4. What two
+ * sequences point to is read once. */
+static void test_bytes_of_shared_pages(void **state) {
+    (void)state;
+    share_prefix_tokens = 82;
+    struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
+    share_prefix_tokens = 0;
+    struct step *step = make_step(cpu, pool);
+    const uint64_t tokens = 150 + 3 + 90 - 16 * 5, entries = 37 + 0 + 22 - 4 * 5;
+    assert_int_equal(step_group_read_bytes(step, 1), 2 * tokens * KEY_DIM * 2);
+    assert_int_equal(step_group_read_bytes(step, 2), 5 * tokens * 2 * (34 + 68));
+    assert_int_equal(step_group_read_bytes(step, 4), 2 * entries * KEY_DIM * 2);
+    assert_int_equal(step_group_written_bytes(step, 2), 5 * SEQS * 2 * (34 + 68));
+    step_destroy(step);
+    pool_destroy(pool);
+}
+
 static void test_groups_are_timed(void **state) {
     (void)state;
     struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
@@ -355,6 +375,7 @@ int main(void) {
         cmocka_unit_test(test_every_kind_is_verified),
         cmocka_unit_test(test_faults_are_found),
         cmocka_unit_test(test_bytes_of_groups),
+        cmocka_unit_test(test_bytes_of_shared_pages),
         cmocka_unit_test(test_groups_are_timed),
         cmocka_unit_test(test_missing_kernels_are_refused),
     };
