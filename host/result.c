@@ -105,8 +105,7 @@ static void set_case(const struct result *result, struct writer_value *values) {
     struct options_format resolved;
     const struct formula_storage storage = run_case_storage(one, result->format, &resolved);
     /* What was done, not what was asked: 16-bit rows are the same with and without. */
-    const bool rotated =
-        options->rotate && rotate_any(&one->model, storage.k_format, storage.v_format);
+    const bool rotated = options->rotate && rotate_any(&one->model, &storage);
     values[RESULT_ROTATE] = text_value(rotated ? "hadamard" : "none");
     /* Names from the tables, not from `resolved`: values outlive this function. */
     values[RESULT_K_FORMAT] = text_value(format_get(storage.k_format)->name);

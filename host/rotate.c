@@ -33,9 +33,15 @@ struct rotate_points rotate_points_of(enum model_kind kind, const struct page_sh
     return points;
 }
 
-bool rotate_any(const struct model *model, enum format_id k_format, enum format_id v_format) {
+bool rotate_any(const struct model *model, const struct formula_storage *storage) {
     for (uint32_t g = 0; g < model->group_count; g++) {
         struct page_shape shape;
+        enum format_id k_format = storage->k_format, v_format = storage->v_format;
+        if (model->groups[g].kind == MODEL_INDEX) {
+            if (!formula_index_storage(storage->index, &k_format))
+                continue;
+            v_format = k_format;
+        }
         if (model_page_shape(&model->groups[g], k_format, v_format, 1, &shape, NULL) != STATUS_OK)
             continue;
         const struct rotate_points points = rotate_points_of(model->groups[g].kind, &shape);

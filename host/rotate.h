@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formula.h"
 #include "generate.h"
 #include "model.h"
 #include "page.h"
@@ -26,7 +27,7 @@ struct rotate_points {
  * in every type; here they follow the rule of the others.) */
 struct rotate_points rotate_points_of(enum model_kind kind, const struct page_shape *shape);
 /* Whether anything of a model in these formats is rotated. */
-bool rotate_any(const struct model *model, enum format_id k_format, enum format_id v_format);
+bool rotate_any(const struct model *model, const struct formula_storage *storage);
 /* Whether the length of a group's rows keeps them from it, whatever their format. */
 bool rotate_unfit(const struct model_group *group);
 

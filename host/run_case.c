@@ -13,6 +13,9 @@
 #include "number.h"
 #include "rotate.h"
 
+/* Lengths are kept and planned one by one; more would take minutes before anything is refused. */
+enum { RUN_CASE_MOST_SEQS = 1 << 24 };
+
 enum { SUITE_MAX_WORDS = 64, SUITE_MAX_LINE = 1024 };
 
 /* One sequence's length. mixed: a seeded mixture from half to one and a half times around the
@@ -70,9 +73,9 @@ static enum status make_lengths(struct run_case *one, struct status_text *text) 
     const struct options *options = one->options;
     if (options->lengths == OPTIONS_LENGTHS_FILE)
         return read_lengths(options->lengths_file, &one->lengths, &one->seqs, text);
-    if (one->seqs > UINT32_MAX / 2)
+    if (one->seqs > RUN_CASE_MOST_SEQS)
         return status_set(text, STATUS_BAD_INPUT, "--seqs %llu: at most %u sequences",
-                          (unsigned long long)one->seqs, UINT32_MAX / 2);
+                          (unsigned long long)one->seqs, (unsigned)RUN_CASE_MOST_SEQS);
     one->lengths = malloc(one->seqs * sizeof *one->lengths);
     if (one->lengths == NULL)
         return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu lengths",

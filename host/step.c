@@ -51,13 +51,14 @@ static enum status give_group_attend(const struct step *step, uint32_t g, bool c
     return status;
 }
 
-/* Every layer of an index group. */
+/* Every layer of an index group that a step scores. */
 static enum status give_group_choose(const struct step *step, uint32_t g,
                                      struct status_text *text) {
     enum status status = STATUS_OK;
     for (uint32_t layer = 0; layer < pool_group(step->pool, g)->layers && status == STATUS_OK;
          layer++)
-        status = step_index_give(step, g, layer, text);
+        if (step_index_is_asked(step, g, layer))
+            status = step_index_give(step, g, layer, text);
     return status;
 }
 

@@ -36,14 +36,20 @@ static uint64_t unique_rows(const struct step *step, uint32_t g) {
 /* Rows that attention or scores read, over all layers. */
 static uint64_t rows_read(const struct step *step, uint32_t g) {
     const struct model_group *model = pool_group(step->pool, g);
-    if (!step_attends(step, g))
-        return unique_rows(step, g) * model->layers;
+    if (!step_attends(step, g)) {
+        uint64_t layers = 0;
+        for (uint32_t layer = 0; layer < model->layers; layer++)
+            layers += step_index_is_asked(step, g, layer);
+        return unique_rows(step, g) * layers;
+    }
     const uint32_t index = step->groups[g].attention.index;
     if (index == MODEL_READS_NONE)
         return unique_rows(step, g) * model->read_by_layers;
     const uint64_t sparse = model_reads_sparse_readers(pool_model(step->pool), g);
-    const uint64_t chosen = all_rows(step, g, step->groups[index].index.top_k);
-    return chosen * sparse + unique_rows(step, g) * (model->read_by_layers - sparse);
+    /* sequences that share pages may choose the same rows of them: never more than there are */
+    const uint64_t all = all_rows(step, g, step->groups[index].index.top_k);
+    const uint64_t unique = unique_rows(step, g), chosen = all < unique ? all : unique;
+    return chosen * sparse + unique * (model->read_by_layers - sparse);
 }
 
 /* State and convolution columns of all layers and sequences. */

@@ -50,6 +50,9 @@ enum status step_index_create(struct step *step, uint32_t g, uint64_t seed, enum
         const uint64_t rows = pool_group_rows(step->pool, g)[s];
         index->longest = rows > index->longest ? rows : index->longest;
     }
+    /* more than all cannot be chosen */
+    if (index->top_k > index->longest)
+        index->top_k = index->longest > 0 ? (uint32_t)index->longest : 1;
     /* whole cache lines, and never nothing */
     index->score_stride = (index->longest + 16) / 16 * 16;
     enum status status = allocate(step, index, model->key_dim, text);
@@ -60,7 +63,7 @@ enum status step_index_create(struct step *step, uint32_t g, uint64_t seed, enum
                    pool_rotate_points(step->pool, g));
     /* about 1 / heads, some of them negative, as a learned weight may be */
     struct generate_random random;
-    generate_random_seed(&random, seed + g);
+    generate_random_seed(&random, (seed + g) ^ STEP_INPUTS);
     for (uint64_t i = 0; i < (uint64_t)seqs * index->heads; i++)
         index->weights[i] = (0.75f + 0.5f * generate_random_normal(&random)) / (float)index->heads;
     status = step->ops->memory_write(step->device, index->dev_queries, index->queries,
@@ -90,6 +93,19 @@ void step_index_describe(const struct step *step, uint32_t g, uint32_t layer,
                                         .score_stride = index->score_stride,
                                         .longest = index->longest};
     pool_cache(step->pool, g, layer, &out->cache);
+}
+
+bool step_index_is_asked(const struct step *step, uint32_t index, uint32_t layer) {
+    bool serves = false;
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        if (!step_attends(step, g) || step->groups[g].attention.index != index)
+            continue;
+        serves = true;
+        for (uint32_t reader = 0; reader < pool_group(step->pool, g)->read_by_layers; reader++)
+            if (model_reads_index_layer(pool_model(step->pool), g, reader) == layer)
+                return true;
+    }
+    return !serves;
 }
 
 enum status step_index_give(const struct step *step, uint32_t g, uint32_t layer,

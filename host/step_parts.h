@@ -68,6 +68,9 @@ struct step {
     struct backend_recording *recorded_append, *recorded_attend;
 };
 
+/* Inputs of a step come from another stream than what the pool holds. */
+#define STEP_INPUTS ((uint64_t)0x5354455053544550u)
+
 static inline uint64_t step_align_up(uint64_t bytes) {
     return (bytes + PAGE_ALIGNMENT_BYTES - 1) / PAGE_ALIGNMENT_BYTES * PAGE_ALIGNMENT_BYTES;
 }
@@ -95,6 +98,9 @@ enum status step_index_create(struct step *step, uint32_t group, uint64_t seed,
 void step_index_destroy(struct step *step, uint32_t group);
 void step_index_describe(const struct step *step, uint32_t group, uint32_t layer,
                          struct backend_index_score *out);
+/* Whether a step scores this layer: a reader rests on its choice, or no group on the index at all.
+ */
+bool step_index_is_asked(const struct step *step, uint32_t group, uint32_t layer);
 /* Scores one layer's keys and chooses among them. */
 enum status step_index_give(const struct step *step, uint32_t group, uint32_t layer,
                             struct status_text *text);

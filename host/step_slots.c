@@ -50,7 +50,7 @@ static void make_inputs(struct step_slots *slots, bool decay_per_column, uint64_
     const struct backend_state_shape *shape = &slots->work.shape;
     struct step_slots_inputs *in = &slots->inputs;
     struct generate_random random;
-    generate_random_seed(&random, seed);
+    generate_random_seed(&random, seed ^ STEP_INPUTS);
     const uint64_t heads = (uint64_t)shape->seqs * shape->heads;
     for (uint64_t head = 0; head < heads; head++) {
         float decay = 1.0f - 0.125f * uniform(&random);

@@ -345,11 +345,15 @@ static enum status check_group(struct verifier *v, uint32_t g, uint64_t *next,
 
 /* Index keys that no attention of this model asks for. */
 static enum status check_unasked(const struct verifier *v, uint32_t g, struct status_text *text) {
-    int32_t *selected = NULL;
-    enum status status = step_choose(v->step, g, 0, text);
-    if (status == STATUS_OK)
-        status = verify_choice(v, g, 0, 0, &selected, text);
-    free(selected);
+    const uint32_t layers = pool_group(v->pool, g)->layers, seqs = pool_seqs(v->pool);
+    enum status status = STATUS_OK;
+    for (uint32_t layer = 0; layer < layers && status == STATUS_OK; layer++) {
+        int32_t *selected = NULL;
+        status = step_choose(v->step, g, layer, text);
+        if (status == STATUS_OK)
+            status = verify_choice(v, g, layer, layer % seqs, &selected, text);
+        free(selected);
+    }
     return status;
 }
 
@@ -365,6 +369,9 @@ enum status verify_pool(const struct backend_ops *ops, struct backend_device *de
                          .effort_values = effort_values,
                          .result = out};
     enum status status = draw_samples(&v, text);
+    /* what a step writes is among what is looked at */
+    if (status == STATUS_OK)
+        status = step_append(step, text);
     uint64_t next = 0;
     for (uint32_t g = 0; g < pool_group_count(pool) && status == STATUS_OK; g++) {
         if (verify_outputs(pool, g) > 0)

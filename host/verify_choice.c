@@ -52,7 +52,18 @@ static enum status check_scores(const struct verifier *v, uint32_t g, uint32_t l
                                         .page_table = stored.tables + seq * stored.table_step,
                                         .page_table_columns = tables->columns,
                                         .k_tensor_scale = cache.k_tensor_scale,
-                                        .v_tensor_scale = cache.v_tensor_scale};
+                                        .v_tensor_scale = cache.v_tensor_scale,
+                                        .exact_k = pool_bank(v->pool, g)->k,
+                                        .exact_rows = pool_bank(v->pool, g)->rows,
+                                        .exact_first_row = pool_first_row(v->pool, g, layer, seq)};
+    uint64_t wrong = 0;
+    if (status == STATUS_OK)
+        status = stored_check_codes(&view, 0, 0, rows, &wrong);
+    if (status == STATUS_WRONG)
+        (void)status_set(text, STATUS_WRONG,
+                         "index group %u layer %u sequence %u: key %llu is not stored as its "
+                         "format makes it",
+                         g, layer, seq, (unsigned long long)wrong);
     const uint64_t every = rows / CHOICE_MOST_KEYS + 1;
     for (uint64_t t = 0; t < rows && status == STATUS_OK; t += every) {
         double magnitude;

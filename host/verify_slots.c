@@ -8,8 +8,11 @@
 #include "format.h"
 #include "generate.h"
 
-/* fp32 sums of up to some thousand products, relative to the sums of magnitudes. */
-#define SLOTS_TOLERANCE 1e-5
+/* An fp32 sum of `count` products may be off by half an ulp for each, relative to the sum of
+ * magnitudes; a little more for what went into the products. */
+static double tolerance(uint32_t count) {
+    return fmax(1e-5, (double)count * 0x1p-24);
+}
 
 static double value_at(const uint8_t *values, uint64_t index, uint32_t value_bytes) {
     if (value_bytes == sizeof(float)) {
@@ -67,9 +70,10 @@ static enum status wrong(const struct verify_state *before, const char *what, ui
 
 /* A stored value may be off by the sum's rounding and, in bf16, by half an ulp of its own (2^-8 of
  * its magnitude, a subnormal's step below). */
-static bool is_stored(double got, double right, double magnitude, uint32_t value_bytes) {
+static bool is_stored(double got, double right, double magnitude, uint32_t cols,
+                      uint32_t value_bytes) {
     const double rounding = value_bytes == 2 ? 0x1p-8 * fabs(right) + 0x1p-133 : 0;
-    return fabs(got - right) <= SLOTS_TOLERANCE * magnitude + rounding;
+    return fabs(got - right) <= tolerance(cols) * magnitude + rounding;
 }
 
 /* One row of one head; `row` is its number in the slot. */
@@ -94,12 +98,12 @@ static enum status check_row(const struct verify_state *before, const uint8_t *a
         const double right = old * (double)decays[c] + added * (double)keys[c];
         const double size = fabs(old * (double)decays[c]) + added_size * fabs((double)keys[c]);
         const double got = value_at(after, row * cols + c, shape->value_bytes);
-        if (!is_stored(got, right, size, shape->value_bytes))
+        if (!is_stored(got, right, size, cols, shape->value_bytes))
             return wrong(before, "state value", row * cols + c, got, right, text);
         given += right * (double)queries[c];
         given_size += size * fabs((double)queries[c]);
     }
-    if (!(fabs((double)output - given) <= SLOTS_TOLERANCE * given_size))
+    if (!(fabs((double)output - given) <= tolerance(cols) * given_size))
         return wrong(before, "output", row, (double)output, given, text);
     return STATUS_OK;
 }
@@ -124,7 +128,7 @@ static enum status check_conv(const struct verify_state *before, const uint8_t *
                 return wrong(before, "convolution column", channel * taps + tap - 1, got, column,
                              text);
         }
-        if (!(fabs((double)outputs[channel] - given) <= SLOTS_TOLERANCE * size))
+        if (!(fabs((double)outputs[channel] - given) <= tolerance(taps + 1) * size))
             return wrong(before, "convolution output", channel, (double)outputs[channel], given,
                          text);
     }

@@ -15,8 +15,11 @@
 
 #if defined(__CUDACC__)
 #define FORMAT_HD __host__ __device__
+/* A loop over arrays that a GPU is to keep in registers. */
+#define FORMAT_UNROLL _Pragma("unroll")
 #else
 #define FORMAT_HD
+#define FORMAT_UNROLL
 #endif
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

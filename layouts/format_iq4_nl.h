@@ -42,6 +42,7 @@ FORMAT_HD static inline void format_iq4_nl_encode(const float *x, float tensor_s
     const float inverse = tiny ? 0.0f : 1.0f / d;
     float products = 0.0f, squares = 0.0f;
     (void)tensor_scale;
+    FORMAT_UNROLL
     for (uint32_t i = 0; i < FORMAT_IQ4_NL_VALUES; i++) {
         codes[i] = (uint8_t)format_iq4_nl_code(x[i] * inverse);
         const float value = format_iq4_nl_value(codes[i]);

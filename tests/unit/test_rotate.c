@@ -222,8 +222,18 @@ static void test_other_rows(void **state) {
     assert_memory_equal(&as_is, &turned, sizeof as_is);
     assert_true(run(&latent_model, FORMAT_Q4_0, OPTIONS_DATA_NORMAL, false).k_error !=
                 run(&latent_model, FORMAT_Q4_0, OPTIONS_DATA_NORMAL, true).k_error);
-    assert_true(rotate_any(&latent_model, FORMAT_Q4_0, FORMAT_Q4_0));
-    assert_false(rotate_any(&latent_model, FORMAT_F16, FORMAT_F16));
+    struct formula_storage storage = {
+        .k_format = FORMAT_Q4_0, .v_format = FORMAT_Q4_0, .index = FORMULA_INDEX_BF16};
+    assert_true(rotate_any(&latent_model, &storage));
+    storage.k_format = storage.v_format = FORMAT_F16;
+    assert_false(rotate_any(&latent_model, &storage));
+    /* keys in a format of their own */
+    struct model keys = latent_model;
+    keys.groups[keys.group_count++] =
+        (struct model_group){.kind = MODEL_INDEX, .layers = 1, .key_dim = 128};
+    assert_false(rotate_any(&keys, &storage));
+    storage.index = FORMULA_INDEX_MXFP4;
+    assert_true(rotate_any(&keys, &storage));
     assert_false(rotate_unfit(&latent_model.groups[0]));
     struct model_group odd = plain_model.groups[0];
     odd.v_dim = 96;

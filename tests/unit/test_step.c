@@ -234,7 +234,7 @@ static void test_recorded_step(void **state) {
         assert_true(last->dev_outputs[i] == last->dev_outputs[i]);
     struct verify_result result;
     verify(&ops, pool, step, &result);
-    assert_int_equal(replays, 4);
+    assert_int_equal(replays, 5);
 
     /* a recording that leaves something out is found */
     struct status_text text = {{0}};
