@@ -64,7 +64,7 @@ check 'dry run: packs a build for sm_90' has "$work/said" 'cmake .*TARGETS=90$'
 gpu_check --build-dir "$work/programs"
 check 'all well: exit code 0' [ $? -eq 0 ]
 check 'no sanitizer: said and skipped' has "$work/said" 'skipped memcheck: no compute-sanitizer'
-check 'counts' has "$work/said" '10 passed, 0 failed, 2 skipped'
+check 'counts' has "$work/said" '11 passed, 0 failed, 2 skipped'
 check 'a row of each geometry' [ "$(grep -c row "$results/rows.jsonl")" -eq 6 ]
 check 'vectors are named after the target' [ -s "$results/vectors_sm_90.txt" ]
 check 'at most 8 files' [ "$(find "$results" -type f | wc -l)" -le 8 ]
