@@ -41,7 +41,7 @@ check 'completes a command' [ "$(complete pre)" = predict ]
 check 'completes an option' [ "$(complete run --rot)" = --rotate ]
 check 'not what another command takes' [ -z "$(complete predict --rot)" ]
 
-if command -v cpack >/dev/null && command -v dpkg-deb >/dev/null; then
+if command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null; then
     check 'packs' cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/deb"
     package=$(find "$work/deb" -maxdepth 1 -name 'kvgauge_*.deb')
     check 'one package' [ -f "$package" ]
@@ -51,7 +51,7 @@ if command -v cpack >/dev/null && command -v dpkg-deb >/dev/null; then
     check 'it has the man page' grep -q ' ./usr/share/man/man1/kvgauge.1' "$work/files"
     check 'it depends on cJSON' grep -q libcjson "$work/depends"
 else
-    printf 'skipped: no cpack and dpkg-deb here: no package was made\n'
+    printf 'skipped: no cpack, dpkg-shlibdeps or file here: no package was made\n'
 fi
 [ $failed -eq 0 ] && printf 'all as expected\n'
 exit $((failed > 0))
