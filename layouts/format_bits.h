@@ -15,10 +15,13 @@
 
 #if defined(__CUDACC__)
 #define FORMAT_HD __host__ __device__
-/* A loop over arrays that a GPU is to keep in registers. */
-#define FORMAT_UNROLL _Pragma("unroll")
 #else
 #define FORMAT_HD
+#endif
+/* A loop over arrays that a GPU is to keep in registers. */
+#if defined(__CUDA_ARCH__)
+#define FORMAT_UNROLL _Pragma("unroll")
+#else
 #define FORMAT_UNROLL
 #endif
 
