@@ -31,7 +31,8 @@ CPU_INLINE void store_state(uint8_t *row, uint32_t c, bool bf16, vf value) {
         *(vf_unaligned *)(row + (uint64_t)c * 4) = (vf_unaligned)value;
         return;
     }
-    const vu bits = (vu)value, nan = (vu)(value != value);
+    const vu bits = (vu)value;
+    const vu nan = (vu)(value != value); /* NOLINT(misc-redundant-expression): of NaN it is */
     const vu odd = (vu)((bits & 0x10000u) == 0x10000u); /* all ones: -1 */
     const vu rounded = bits + 0x7FFFu - odd;
     const vu codes = (rounded & ~nan) | (nan & 0x7FFF0000u);

@@ -188,7 +188,7 @@ static struct verify_result run(const struct model *model, enum format_id format
     struct status_text text = {""};
     struct pool *pool = NULL;
     struct step *step = NULL;
-    struct verify_result result;
+    struct verify_result result = {0};
     if (pool_create(cpu, device, &request, NULL, &pool, &text) != STATUS_OK ||
         pool_fill(pool, NULL, &text) != STATUS_OK ||
         step_create(cpu, device, pool, NULL, 1, data, &step, &text) != STATUS_OK ||
