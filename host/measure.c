@@ -10,9 +10,8 @@
 enum {
     MEASURE_LEAST_SAMPLES = 5,
     MEASURE_MOST_SAMPLES = 10000,
-    MEASURE_MARK_START = 0,
-    MEASURE_MARK_APPENDED = 1,
-    MEASURE_MARK_END = 2,
+    MEASURE_MARK_START = 0, /* part p ends at mark p + 1 */
+    MEASURE_MARK_END = 1,   /* of a window of one part */
 };
 
 /* The canary reads this much: enough to be cold and steady, little enough to cost nothing. */
@@ -84,16 +83,16 @@ struct canary_log {
     uint64_t bytes;
 };
 
-static bool grow(uint64_t **array, uint64_t *capacity, uint64_t count) {
-    if (count < *capacity)
-        return true;
-    const uint64_t wider = *capacity == 0 ? 64 : *capacity * 2;
-    uint64_t *moved = realloc(*array, wider * sizeof **array);
+static bool grow(uint64_t **array, uint64_t capacity) {
+    uint64_t *moved = realloc(*array, capacity * sizeof **array);
     if (moved == NULL)
         return false;
     *array = moved;
-    *capacity = wider;
     return true;
+}
+
+static uint64_t wider(uint64_t capacity) {
+    return capacity == 0 ? 64 : capacity * 2;
 }
 
 static enum status sing(const struct backend_ops *ops, struct backend_device *device,
@@ -103,8 +102,11 @@ static enum status sing(const struct backend_ops *ops, struct backend_device *de
         measure_stream(ops, device, log->dev_from, log->bytes, &gb_per_s, text);
     if (status != STATUS_OK)
         return status;
-    if (!grow(&log->kb_per_s, &log->capacity, log->count))
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for canary samples");
+    if (log->count == log->capacity) {
+        if (!grow(&log->kb_per_s, wider(log->capacity)))
+            return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for canary samples");
+        log->capacity = wider(log->capacity);
+    }
     log->kb_per_s[log->count++] = (uint64_t)(gb_per_s * 1e6);
     return STATUS_OK;
 }
@@ -125,32 +127,58 @@ static enum status finish_canary(const struct canary_log *log, struct measure_ca
     return STATUS_OK;
 }
 
+static bool has_part(const struct measure_contender *contender, int part) {
+    return part == MEASURE_APPEND || part == MEASURE_ATTEND || contender->work[part].run != NULL;
+}
+
+static enum status run_part(const struct measure_contender *contender, int part,
+                            struct status_text *text) {
+    if (part == MEASURE_APPEND)
+        return step_append(contender->step, text);
+    if (part == MEASURE_ATTEND)
+        return step_attend(contender->step, text);
+    return contender->work[part].run(contender->work[part].context, text);
+}
+
+static enum status series_grow(struct measure_series *series, struct status_text *text) {
+    if (series->count < series->capacity)
+        return STATUS_OK;
+    bool grown = grow(&series->step_ns, wider(series->capacity));
+    for (int part = 0; part < MEASURE_PARTS && grown; part++)
+        grown = grow(&series->part_ns[part], wider(series->capacity));
+    if (!grown)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
+    series->capacity = wider(series->capacity);
+    return STATUS_OK;
+}
+
 static enum status sample_once(const struct backend_ops *ops, struct backend_device *device,
-                               struct measure_contender *contender, uint64_t *capacity,
-                               struct status_text *text) {
-    enum status status = ops->mark(device, MEASURE_MARK_START, text);
+                               struct measure_contender *contender, struct status_text *text) {
+    enum status status = series_grow(&contender->series, text);
     if (status == STATUS_OK)
-        status = step_append(contender->step, text);
-    if (status == STATUS_OK)
-        status = ops->mark(device, MEASURE_MARK_APPENDED, text);
-    if (status == STATUS_OK)
-        status = step_attend(contender->step, text);
-    if (status == STATUS_OK)
-        status = ops->mark(device, MEASURE_MARK_END, text);
+        status = ops->mark(device, MEASURE_MARK_START, text);
+    for (int part = 0; part < MEASURE_PARTS && status == STATUS_OK; part++) {
+        if (!has_part(contender, part))
+            continue;
+        status = run_part(contender, part, text);
+        if (status == STATUS_OK)
+            status = ops->mark(device, (uint32_t)part + 1, text);
+    }
     if (status == STATUS_OK)
         status = ops->synchronize(device, text);
     if (status != STATUS_OK)
         return status;
     struct measure_series *series = &contender->series;
-    uint64_t step_capacity = *capacity, append_capacity = *capacity;
-    if (!grow(&series->step_ns, &step_capacity, series->count) ||
-        !grow(&series->append_ns, &append_capacity, series->count) ||
-        !grow(&series->attend_ns, capacity, series->count))
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
     const uint64_t i = series->count++;
-    series->step_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
-    series->append_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_APPENDED);
-    series->attend_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_APPENDED, MEASURE_MARK_END);
+    uint32_t last = MEASURE_MARK_START;
+    for (int part = 0; part < MEASURE_PARTS; part++) {
+        series->part_ns[part][i] = 0;
+        if (!has_part(contender, part))
+            continue;
+        series->part_ns[part][i] = ops->elapsed_ns(device, last, (uint32_t)part + 1);
+        last = (uint32_t)part + 1;
+    }
+    series->step_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, last);
     return STATUS_OK;
 }
 
@@ -176,13 +204,10 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
     log.dev_from = pool_dev_memory(contenders[0].pool, &log.bytes);
     if (log.bytes > MEASURE_CANARY_BYTES)
         log.bytes = MEASURE_CANARY_BYTES;
-    uint64_t *capacities = calloc(count, sizeof *capacities);
-    if (capacities == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
     enum status status = STATUS_OK;
     /* One untimed step each: first touches and code loading are not what is measured. */
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = sample_once(ops, device, &contenders[i], &capacities[i], text);
+        status = sample_once(ops, device, &contenders[i], text);
         contenders[i].series.count = 0;
     }
     const uint64_t start_ns = progress_now_ns();
@@ -196,12 +221,11 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
             if (interrupt_asked())
                 status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
             else if (!enough(&contenders[at].series, limits, wall_s, count)) {
-                status = sample_once(ops, device, &contenders[at], &capacities[at], text);
+                status = sample_once(ops, device, &contenders[at], text);
                 done = false;
             }
         }
     }
-    free(capacities);
     if (log.count > 0) {
         const enum status finished = finish_canary(&log, canary, text);
         status = status == STATUS_OK ? finished : status;
@@ -212,8 +236,8 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
 
 void measure_series_free(struct measure_series *series) {
     free(series->step_ns);
-    free(series->append_ns);
-    free(series->attend_ns);
+    for (int part = 0; part < MEASURE_PARTS; part++)
+        free(series->part_ns[part]);
     *series = (struct measure_series){0};
 }
 

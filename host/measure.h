@@ -2,9 +2,8 @@
  *
  * One round visits the contenders in order, the next in reverse (A B B A), and the canary - the
  * ceiling kernel over the first contender's pool - runs before, between and after them, so that a
- * machine that changes speed changes it for all. Inside the timed window of a step: the append of
- * one token per sequence in every layer, then attention in every layer, combine pass included.
- * Outside: plans, queries, verification. */
+ * machine that changes speed changes it for all. Inside the timed window of a step: its parts, in
+ * the order of enum measure_part. Outside: plans, queries, verification. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -17,18 +16,34 @@
 #include "step.h"
 #include "writer.h"
 
+/* What a step consists of, in order, each between two time marks. */
+enum measure_part {
+    MEASURE_APPEND,  /* one token per sequence in every layer; recurrent states' step */
+    MEASURE_ATTEND,  /* attention in every layer, combine pass included; scores and choices */
+    MEASURE_REDUCE,  /* the ranks of a tensor-parallel run add their outputs up */
+    MEASURE_WEIGHTS, /* --weights-read */
+    MEASURE_PARTS,
+};
+
+/* One part of a step that is not the step's own: given to the device in order, no wait. */
+struct measure_work {
+    enum status (*run)(void *context, struct status_text *text); /* NULL: there is no such part */
+    void *context;
+};
+
 /* Samples of one contender. */
 struct measure_series {
-    uint64_t *step_ns;
-    uint64_t *append_ns;
-    uint64_t *attend_ns;
+    uint64_t *step_ns;                /* [count] all parts */
+    uint64_t *part_ns[MEASURE_PARTS]; /* [count] each; zeros for a part there is not */
     uint64_t count;
+    uint64_t capacity;
 };
 
 struct measure_contender {
     struct pool *pool;
     struct step *step;
-    struct measure_series series; /* owned; measure_series_free */
+    struct measure_work work[MEASURE_PARTS]; /* of append and attend: unused, they are `step`'s */
+    struct measure_series series;            /* owned; measure_series_free */
 };
 
 struct measure_limits {

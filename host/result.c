@@ -43,7 +43,7 @@ bool result_is_cold(const struct result_run *run, const struct result *result) {
 }
 
 double result_read_gb_per_s(const struct result *result) {
-    return (double)result->read_bytes / result->attend.median;
+    return (double)result->read_bytes / result->parts[MEASURE_ATTEND].median;
 }
 
 double result_ceiling_share(const struct result *result) {
@@ -154,15 +154,15 @@ static void set_speed(const struct result_run *run, const struct result *result,
         enum result_field field;
         const struct writer_summary *summary;
     } summaries[] = {{RESULT_STEP_NS, &result->step},
-                     {RESULT_ATTEND_NS, &result->attend},
-                     {RESULT_APPEND_NS, &result->append}};
+                     {RESULT_ATTEND_NS, &result->parts[MEASURE_ATTEND]},
+                     {RESULT_APPEND_NS, &result->parts[MEASURE_APPEND]}};
     for (size_t i = 0; i < sizeof summaries / sizeof summaries[0]; i++)
         values[summaries[i].field] =
             (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *summaries[i].summary};
     values[RESULT_SAMPLES_NS] = (struct writer_value){
         .kind = WRITER_SAMPLES,
         .as.samples = {.values = result->series.step_ns, .count = result->series.count}};
-    values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->step.median);
+    values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->kv.median);
     values[RESULT_READ_GB_S] = real_value(result_read_gb_per_s(result));
     values[RESULT_CEILING_GB_S] = real_value(canary->gb_per_s);
     values[RESULT_CEILING_TOKENS_S] =

@@ -66,9 +66,10 @@ struct result {
     struct format_replaced replaced;
     bool has_verify;
     struct verify_result verify;
-    bool has_speed;               /* only with status RESULT_OK */
-    struct measure_series series; /* owned */
-    struct writer_summary step, append, attend;
+    bool has_speed;                 /* only with status RESULT_OK */
+    struct measure_series series;   /* owned */
+    struct writer_summary step, kv; /* all parts; append and attention alone */
+    struct writer_summary parts[MEASURE_PARTS];
     struct result_groups groups; /* with has_work; times with has_speed */
     struct measure_canary canary;
     bool has_baseline; /* a baseline row exists to compare with */

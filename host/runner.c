@@ -152,6 +152,19 @@ static size_t cut_batch(struct work *work) {
     return taken;
 }
 
+/* Append and attention of every sample, without what else a step has. */
+static enum status summarise_kv(const struct measure_series *series, struct writer_summary *out,
+                                struct status_text *text) {
+    uint64_t *kv_ns = malloc(series->count * sizeof *kv_ns);
+    if (kv_ns == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
+    for (uint64_t i = 0; i < series->count; i++)
+        kv_ns[i] = series->part_ns[MEASURE_APPEND][i] + series->part_ns[MEASURE_ATTEND][i];
+    const enum status status = measure_summarise(kv_ns, series->count, out, text);
+    free(kv_ns);
+    return status;
+}
+
 static enum status summarise(struct result *result, struct measure_contender *contender,
                              const struct measure_canary *canary, struct status_text *text) {
     measure_series_free(&result->series);
@@ -159,10 +172,11 @@ static enum status summarise(struct result *result, struct measure_contender *co
     contender->series = (struct measure_series){0};
     const struct measure_series *series = &result->series;
     enum status status = measure_summarise(series->step_ns, series->count, &result->step, text);
+    for (int part = 0; part < MEASURE_PARTS && status == STATUS_OK; part++)
+        status =
+            measure_summarise(series->part_ns[part], series->count, &result->parts[part], text);
     if (status == STATUS_OK)
-        status = measure_summarise(series->append_ns, series->count, &result->append, text);
-    if (status == STATUS_OK)
-        status = measure_summarise(series->attend_ns, series->count, &result->attend, text);
+        status = summarise_kv(series, &result->kv, text);
     result->canary = *canary;
     result->has_speed = status == STATUS_OK;
     return status;
@@ -172,7 +186,7 @@ static enum status summarise(struct result *result, struct measure_contender *co
 static enum status itemise(const struct runner *runner, struct entry *entry,
                            struct status_text *text) {
     struct result_groups *groups = &entry->result.groups;
-    double ns[MODEL_MAX_GROUPS] = {entry->result.step.median};
+    double ns[MODEL_MAX_GROUPS] = {entry->result.kv.median};
     enum status status = STATUS_OK;
     if (groups->count > 1)
         status = measure_groups(runner->ops, runner->device, entry->step, groups->count, ns, text);
@@ -185,7 +199,7 @@ static void compare_with_baseline(const struct result *baseline, struct result *
     if (!baseline->has_speed || !result->has_speed)
         return;
     result->has_baseline = true;
-    result->kv_speed_vs_baseline = baseline->step.median / result->step.median;
+    result->kv_speed_vs_baseline = baseline->kv.median / result->kv.median;
     result->tokens_vs_baseline =
         (double)baseline->sizes.formula_bytes / (double)result->sizes.formula_bytes;
 }
