@@ -14,8 +14,7 @@
 #include "runner.h"
 #include "session.h"
 
-/* Unique bytes of a sample are cold from this many times the last-level cache on. */
-enum { RUN_COLD_CACHES = 4, RUN_WORDS_BYTES = 2048 };
+enum { RUN_WORDS_BYTES = 2048 };
 
 struct run {
     struct result_run shared;
@@ -155,19 +154,6 @@ static void print_summary(const struct run *run) {
                   interrupt_asked() ? "; interrupted" : "");
 }
 
-/* The cache that counts for cold reads: told by the device, or found by a sweep. */
-static enum status find_cache(struct session *session, struct status_text *text) {
-    if (!session->facts.llc_by_sweep)
-        return STATUS_OK;
-    struct measure_sweep sweep;
-    const enum status status = measure_sweep_run(session->ops, session->device, &sweep, text);
-    if (status == STATUS_OK && sweep.plateau_bytes > session->facts.llc_bytes) {
-        session->facts.llc_bytes = sweep.plateau_bytes;
-        (void)snprintf(session->facts.llc_source, sizeof session->facts.llc_source, "sweep");
-    }
-    return status;
-}
-
 /* Everything between an open session and a closed one. */
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
@@ -234,7 +220,7 @@ int command_run(const struct options *options, int argc, char *const *argv) {
         status = session_open(options, &session, &text);
     interrupt_install();
     if (status == STATUS_OK)
-        status = find_cache(&session, &text);
+        status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
     if (status == STATUS_OK) {
         session_say_fallback(&session);
         say_contexts(&cases);
@@ -243,7 +229,6 @@ int command_run(const struct options *options, int argc, char *const *argv) {
         run.shared.argc = shown_argv != NULL ? (size_t)argc : 0;
         run.shared.suite = cases.suite;
         run.shared.facts = session.facts;
-        run.shared.cold_bytes = RUN_COLD_CACHES * session.facts.llc_bytes;
         const time_t now = time(NULL);
         struct tm utc;
         if (gmtime_r(&now, &utc) != NULL)

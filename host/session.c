@@ -6,6 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "measure.h"
+
+/* Unique bytes of a sample are cold from this many times the last-level cache on. */
+enum { SESSION_COLD_CACHES = 4 };
+
 static void list_backends(char *out, size_t bytes) {
     out[0] = '\0';
     for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
@@ -102,6 +107,21 @@ void session_close(struct session *session) {
     if (session->ops != NULL && session->device != NULL)
         session->ops->close(session->device);
     *session = (struct session){0};
+}
+
+enum status session_cold_bytes(struct session *session, uint64_t *cold_bytes,
+                               struct status_text *text) {
+    struct measure_sweep sweep;
+    enum status status = STATUS_OK;
+    if (session->facts.llc_by_sweep) {
+        status = measure_sweep_run(session->ops, session->device, &sweep, text);
+        if (status == STATUS_OK && sweep.plateau_bytes > session->facts.llc_bytes) {
+            session->facts.llc_bytes = sweep.plateau_bytes;
+            (void)snprintf(session->facts.llc_source, sizeof session->facts.llc_source, "sweep");
+        }
+    }
+    *cold_bytes = SESSION_COLD_CACHES * session->facts.llc_bytes;
+    return status;
 }
 
 void session_say_fallback(const struct session *session) {

@@ -26,6 +26,11 @@ enum status session_open(const struct options *options, struct session *out,
                          struct status_text *text);
 void session_close(struct session *session);
 
+/* Unique bytes a sample must touch to be called cold: four times the cache that counts, which is
+ * told by the device or, where it is not, found by a sweep; session->facts then say so. */
+enum status session_cold_bytes(struct session *session, uint64_t *cold_bytes,
+                               struct status_text *text);
+
 /* The line that says what the measurement ran on: printed first and last when it fell back. */
 void session_say_fallback(const struct session *session);
 

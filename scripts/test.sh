@@ -70,7 +70,7 @@ build() { # PRESET [CMAKE OPTIONS]
 }
 
 check_format() {
-    find layouts kernels host tests \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o \
+    find layouts kernels host bench tests \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o \
         -name '*.cc' \) -print0 |
         xargs -0 clang-format --dry-run -Werror
 }

@@ -3,11 +3,13 @@
 set(layers_layouts layouts)
 set(layers_kernels kernels layouts)
 set(layers_host host kernels layouts)
+set(layers_bench bench host kernels layouts)
 set(wrong 0)
 
-foreach(layer layouts kernels host)
+foreach(layer layouts kernels host bench)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${layer}/*.c ${SOURCE}/${layer}/*.h
-       ${SOURCE}/${layer}/*.cu ${SOURCE}/${layer}/*.cuh ${SOURCE}/${layer}/*.def)
+       ${SOURCE}/${layer}/*.cc ${SOURCE}/${layer}/*.cu ${SOURCE}/${layer}/*.cuh
+       ${SOURCE}/${layer}/*.def)
   if(NOT files)
     message(FATAL_ERROR "${SOURCE}/${layer} has no sources")
   endif()
@@ -19,7 +21,7 @@ foreach(layer layouts kernels host)
         # backend.c names the backends as cpu/cpu.h: a folder of its own layer.
         set(found FALSE)
         # Written by the build.
-        if((name STREQUAL "version_info.h" AND layer STREQUAL "host") OR
+        if((name STREQUAL "version_info.h" AND layer MATCHES "^(host|bench)$") OR
            (name STREQUAL "attend_pairs_list.h" AND layer STREQUAL "kernels"))
           set(found TRUE)
         endif()

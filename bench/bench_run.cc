@@ -1,0 +1,120 @@
+/* From a row of the runner to the counters of a benchmark. */
+#include "bench_run.h"
+
+#include "bench_report.h"
+
+/* The columns of `kvgauge run` that are counters, under the same names. The set is the same in
+ * every row: the library's CSV wants that. */
+static const result_field counter_fields[] = {
+    RESULT_FORMULA_BYTES, RESULT_POOL_BYTES, RESULT_KV_READ_BYTES,      RESULT_POOL_TOKENS_GB,
+    RESULT_KV_TOKENS_S,   RESULT_READ_GB_S,  RESULT_PERCENT_OF_CEILING, RESULT_CEILING_GB_S,
+    RESULT_KERNEL_ERROR,  RESULT_COLD,
+};
+/* Of samples_ns, the number alone. */
+static const char samples_name[] = "samples";
+
+/* What is kept of a row, which itself does not outlive the runner's call. */
+struct bench_row {
+    bool given;
+    result_status status;
+    std::string reason;
+    double step_s;
+    std::map<std::string, double> counters;
+};
+
+std::vector<std::string> bench_counter_names() {
+    std::vector<std::string> names = {samples_name};
+    for (const result_field field : counter_fields)
+        names.push_back(result_fields[field].name);
+    return names;
+}
+
+std::string bench_text(const char *text) {
+    std::string out;
+    for (; *text != '\0'; text++)
+        out += *text >= ' ' && *text <= '~' ? *text : '?';
+    return out;
+}
+
+/* Counters are numbers: what a row does not know (the share of the ceiling of a hot one) is 0. */
+static double number_of(const writer_value &value) {
+    switch (value.kind) {
+    case WRITER_UNSIGNED:
+        return static_cast<double>(value.as.number);
+    case WRITER_REAL:
+        return value.as.real;
+    case WRITER_BOOL:
+        return value.as.truth ? 1 : 0;
+    default:
+        return 0;
+    }
+}
+
+struct bench_taker {
+    const result_run *shared;
+    bench_row *row;
+};
+
+extern "C" {
+static enum status take_row(void *context, const struct result *result, struct status_text *text) {
+    (void)text;
+    const bench_taker *taker = static_cast<bench_taker *>(context);
+    result_row values;
+    result_values(taker->shared, result, &values);
+    bench_row &row = *taker->row;
+    row.given = true;
+    row.status = result->status;
+    row.reason = result->reason;
+    row.step_s = result->step.median * 1e-9;
+    for (const result_field field : counter_fields)
+        row.counters[result_fields[field].name] = number_of(values.values[field]);
+    row.counters[samples_name] = static_cast<double>(result->series.count);
+    return STATUS_OK;
+}
+}
+
+/* The case with that one format, which is its own baseline. */
+static bench_row run_case_once(bench_run &run, const bench_case &which) {
+    struct options alone = *which.one->options;
+    alone.formats[0] = alone.baseline = which.format;
+    alone.format_count = 1;
+    run_case one = *which.one;
+    one.options = &alone;
+    bench_row row = {};
+    bench_taker taker = {&run.shared, &row};
+    status_text text = {""};
+    run.runner.quarters_done = 0;
+    progress_start(4);
+    const enum status status = runner_run_case(&run.runner, &one, take_row, &taker, &text);
+    progress_clear();
+    if (!row.given) {
+        row.status = result_status_of(status != STATUS_OK ? status : STATUS_REFUSED);
+        row.reason = text.line;
+    }
+    return row;
+}
+
+void bench_run_one(benchmark::State &state, bench_run &run, const bench_case &which) {
+    bench_row row = {};
+    for (auto _ : state) {
+        /* The library asks for more iterations only to warm up: the harness has done that. */
+        if (!row.given) {
+            if (interrupt_asked()) {
+                state.SkipWithError("interrupted");
+                break;
+            }
+            row = run_case_once(run, which);
+            run.ok_rows += row.status == RESULT_OK;
+            run.wrong_rows += row.status == RESULT_WRONG;
+            if (row.status != RESULT_OK || !row.given) {
+                const std::string why = std::string(result_status_name(row.status)) + ": " +
+                                        bench_text(row.reason.c_str());
+                state.SkipWithError(why.c_str());
+                break;
+            }
+        }
+        state.SetIterationTime(row.step_s);
+    }
+    for (const auto &counter : row.counters)
+        state.counters[counter.first] = benchmark::Counter(counter.second);
+}

@@ -1,0 +1,309 @@
+"""kvgauge_bench as its users have it: keys that are unique, figures that are those of `kvgauge run`,
+output that every reader of its format takes, and kvgauge's exit codes."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KVGAUGE = os.environ["KVGAUGE"]
+BENCH = os.environ["KVGAUGE_BENCH"]
+SUITES = sorted(pathlib.Path(os.environ["KVGAUGE_SOURCE"], "bench/suites").glob("*.suite"))
+# A cache that is known needs no sweep, and one that small leaves rows cold.
+QUICK = ["--device", "cpu", "--threads", "1", "--llc", "1kB", "--samples", "2", "--tokens", "100"]
+COUNTERS = {
+    "formula_bytes",
+    "pool_bytes",
+    "kv_read_bytes",
+    "pool_tokens_per_gb",
+    "kv_tokens_per_s",
+    "read_gb_per_s",
+    "percent_of_ceiling",
+    "ceiling_gb_per_s",
+    "samples",
+    "kernel_error",
+    "cold",
+}
+# The same whenever and beside whatever a case is run.
+SAME = ("formula_bytes", "pool_bytes", "kv_read_bytes", "pool_tokens_per_gb", "kernel_error")
+COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
+
+
+def run(*words, code=0, program=BENCH):
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    if done.returncode != code:
+        raise AssertionError(f"exit {done.returncode}, not {code}: {words}\n{done.stderr}")
+    return done
+
+
+def refuse_constant(word):
+    raise AssertionError(f"{word} is not JSON")
+
+
+def strict(text):
+    return json.loads(text, parse_constant=refuse_constant)
+
+
+def rows(*words, code=0):
+    return strict(run(*words, "--benchmark_format=json", code=code).stdout)["benchmarks"]
+
+
+def listed(*words):
+    return run(*words, "--benchmark_list_tests").stdout.split()
+
+
+class Names(unittest.TestCase):
+    def test_of_every_suite(self):
+        self.assertGreater(len(SUITES), 5)
+        for suite in SUITES:
+            # No such device: nothing is opened for a list.
+            names = listed("--suite", suite.stem, "--device", "none")
+            self.assertGreater(len(names), 1, suite)
+            self.assertEqual(len(names), len(set(names)), suite)
+            for name in names:
+                # What stands for itself in a regular expression.
+                self.assertRegex(name, r"^run/[A-Za-z0-9_.:/-]+/iterations:1/manual_time$")
+
+    def test_are_as_documented(self):
+        got = listed(*QUICK, "-m", "latent512+64/g16x1l,2x64/g2x1l", "--kv-format", "q8_0/q4_0")
+        tail = "/q8_0-q4_0/tokens:100/seqs:1/page_tokens:16/iterations:1/manual_time"
+        self.assertEqual(got, ["run/latent512-64-g16x1l" + tail, "run/2x64-g2x1l" + tail])
+
+    def test_say_what_is_not_the_default(self):
+        options = {
+            "--index-format mxfp4": "index_format:mxfp4",
+            "--state-format bf16": "state_format:bf16",
+            "--kv-scale amax": "kv_scale:amax",
+            "--lengths mixed": "lengths:mixed",
+            "--share-prefix 16": "share_prefix:16",
+            "--window-as full": "window_as:full",
+            "--tp 2": "tp:2",
+            "--page-order sequential": "page_order:sequential",
+            "--data outlier": "data:outlier",
+            "--rotate hadamard": "rotate:hadamard",
+            "--seed 2": "seed:2",
+            "--kernel simple": "kernel:simple",
+            "--samples 9": None,
+            "--min-time 9": None,
+            "--data normal": None,
+        }
+        plain = listed("-m", "2x64", "--kv-format", "bf16")[0]
+        for option, field in options.items():
+            name = listed("-m", "2x64", "--kv-format", "bf16", *option.split())[0]
+            self.assertEqual(name, plain.replace("/iter", f"/{field}/iter") if field else plain)
+
+    def test_twice_the_same(self):
+        first, second = listed("-m", "2x64", "--kv-format", "auto,bf16")
+        self.assertIn("/bf16/", first)
+        self.assertEqual(second, first.replace("/iterations", "/again:2/iterations"))
+
+    def test_are_filters_of_themselves(self):
+        suite = ["--suite", "smoke"]
+        for name in listed(*suite)[::7]:
+            self.assertEqual(listed(*suite, f"--benchmark_filter=^{name}$"), [name])
+        only_k = listed(*suite, "--benchmark_filter=/q8_0/")
+        self.assertEqual(len(only_k), 5)
+
+
+class Figures(unittest.TestCase):
+    def test_are_those_of_run(self):
+        asked = [*QUICK, "-m", "2x64/g2x2l,gpt-oss-20b,latent512+64/g16x1l", "--seqs", "1,2"]
+        asked += ["--kv-format", "bf16,q8_0,nvfp4"]
+        lines = run("run", *asked, "-o", "jsonl", program=KVGAUGE).stdout.splitlines()
+        said = [json.loads(line) for line in lines]
+        got = rows(*asked)
+        self.assertEqual(len(got), len(said))
+        key = lambda row: (row["model"], row["k_format"], row["tokens"], row["seqs"])
+        by_name = {
+            "run/%s/%s/tokens:%d/seqs:%d" % (re.sub("[^a-z0-9.-]", "-", m), k, t, s): row
+            for row in said
+            for m, k, t, s in [key(row)]
+        }
+        for bench in got:
+            row = by_name[bench["name"].split("/page_tokens")[0]]
+            for name in SAME:
+                self.assertEqual(bench[name], row[name], bench["name"])
+            self.assertEqual(bench["samples"], len(row["samples_ns"]))
+            self.assertEqual(bench["cold"], row["cold"])
+
+    def test_belong_together(self):
+        (row,) = rows(*QUICK, "-m", "2x64", "--seqs", "3", "--kv-format", "q4_0")
+        self.assertEqual((row["time_unit"], row["iterations"]), ("us", 1))
+        # One group, and no weights: KV work is the step, and attention less.
+        self.assertAlmostEqual(row["kv_tokens_per_s"], 3e6 / row["real_time"], -1)
+        self.assertGreater(row["read_gb_per_s"], row["kv_read_bytes"] / (1e3 * row["real_time"]))
+        share = 100 * row["read_gb_per_s"] / row["ceiling_gb_per_s"]
+        self.assertAlmostEqual(row["percent_of_ceiling"], share, 6)
+        (hot,) = rows(*QUICK, "-m", "2x64", "--kv-format", "q4_0", "--llc", "1GB")
+        self.assertEqual((hot["cold"], hot["percent_of_ceiling"]), (0, 0))
+
+    def test_context_says_who_measured(self):
+        out = run(
+            *QUICK,
+            "-m",
+            "2x64",
+            "--kv-format",
+            "bf16",
+            "--label",
+            "here",
+            "--benchmark_context=who=me",
+            "--benchmark_format=json",
+        ).stdout
+        context = strict(out)["context"]
+        self.assertEqual(context["kvgauge_backend"], "cpu")
+        self.assertEqual(context["kvgauge_threads"], "1")
+        self.assertEqual((context["kvgauge_label"], context["who"]), ("here", "me"))
+        self.assertTrue(context["kvgauge_device"] and context["kvgauge_version"])
+
+
+class Output(unittest.TestCase):
+    # The first row is refused: 80 values are no multiple of 32.
+    refused_first = [*QUICK, "-m", "2x80,2x64", "--kv-format", "q8_0,bf16"]
+
+    def test_json_of_refused_rows(self):
+        got = rows(*self.refused_first)
+        self.assertEqual([row.get("error_occurred", False) for row in got], [True] + 3 * [False])
+        self.assertRegex(got[0]["error_message"], "^refused: .*multiple of 32")
+        for row in got[1:]:
+            self.assertLessEqual(COUNTERS, set(row))
+        (row,) = rows(*QUICK, "-m", "2x64", "--kv-format", "bf16", "--budget", "1kB", code=2)
+        self.assertRegex(row["error_message"], "^out_of_memory: .*budget is 1000")
+
+    def test_csv_of_refused_rows(self):
+        out = run(*self.refused_first, "--benchmark_format=csv").stdout
+        got = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual(got[0]["error_occurred"], "true")
+        self.assertEqual(len(got), 4)
+        for row, same in zip(got[1:], rows(*self.refused_first)[1:]):
+            self.assertEqual(float(row["pool_bytes"]), same["pool_bytes"])
+            self.assertLessEqual(COUNTERS, {name for name in row if row[name] != ""})
+
+    def test_repetitions_of_rows_whose_counters_are_zero(self):
+        asked = [*self.refused_first, "--llc", "1GB", "--benchmark_repetitions=2"]
+        got = rows(*asked)
+        names = [row["name"].partition("/manual_time")[2] for row in got]
+        self.assertEqual(names, ["", ""] + 3 * ["", "", "_mean", "_median", "_stddev", "_cv"])
+        self.assertEqual(got[-1]["percent_of_ceiling"], 0)
+        few = rows(*asked, "--benchmark_report_aggregates_only=true")
+        self.assertEqual(len(few), 2 + 3 * 4)
+
+    def test_file_beside_the_console(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for form, read in (("json", strict), ("csv", lambda text: text.splitlines()[4])):
+                path = pathlib.Path(folder, form)
+                said = run(
+                    *self.refused_first, f"--benchmark_out={path}", f"--benchmark_out_format={form}"
+                ).stdout
+                self.assertIn("pool_bytes=", said)
+                self.assertTrue(read(path.read_text(encoding="utf-8")))
+
+    def test_of_the_librarys_flags(self):
+        (row,) = rows(
+            *QUICK,
+            "-m",
+            "2x64",
+            "--kv-format",
+            "bf16,q8_0",
+            "--benchmark_filter=q8_0",
+            "--benchmark_min_time=0.01s",
+            "--benchmark_min_warmup_time=0.001",
+            "--benchmark_time_unit=ms",
+            "--benchmark_color=false",
+            "--benchmark_counters_tabular=true",
+        )
+        self.assertEqual(row["time_unit"], "ms")
+
+    def test_that_does_not_arrive(self):
+        one = [*QUICK, "-m", "2x64", "--kv-format", "bf16"]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(
+                [BENCH, *one, "--benchmark_format=json"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("writing the output failed", done.stderr)
+        self.assertIn("writing", run(*one, "--benchmark_out=/dev/full", code=2).stderr)
+
+    def test_for_the_librarys_compare(self):
+        if not COMPARE.exists():
+            self.skipTest(f"no {COMPARE} (libbenchmark-tools)")
+        if subprocess.run(
+            [sys.executable, "-c", "import scipy"], capture_output=True, check=False
+        ).returncode:
+            self.skipTest("compare.py needs python3-scipy")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [str(pathlib.Path(folder, name)) for name in ("a.json", "b.json")]
+            for path in paths:
+                run(*self.refused_first, "--benchmark_repetitions=2", f"--benchmark_out={path}")
+            done = subprocess.run(
+                [sys.executable, "-B", str(COMPARE), "benchmarks", *paths],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            self.assertIn("run/2x64/bf16/tokens:100", done.stdout)
+
+
+class ExitCodes(unittest.TestCase):
+    def test_of_bad_usage(self):
+        cases = {
+            "--bogus": "--bogus: unknown option",
+            "--benchmark_bogus=1": "--benchmark_bogus=1: unknown option",
+            "--benchmark_format=xml": "allowed are console, json, csv",
+            "--benchmark_out_format=xml": "allowed are console, json, csv",
+            "--benchmark_out=/none/x": "/none/x: cannot be written",
+            "--benchmark_filter=none": "no benchmark of that name",
+            "--suite none": "no such suite",
+            "--device none": "--device none: unknown",
+            "--samples 0": "--samples 0: a whole number",
+            "--output json": "--benchmark_format",
+            "--save x": "--benchmark_out",
+            "--list": "--benchmark_list_tests",
+            "--resume x": "kvgauge run",
+            "--baseline bf16": "compared with nothing",
+        }
+        for words, said in cases.items():
+            done = run(*words.split(), code=2)
+            self.assertRegex(done.stderr, f"kvgauge_bench: .*{said}")
+            self.assertEqual(done.stdout, "")
+
+    def test_of_help(self):
+        for word in ("--help", "-h"):
+            self.assertRegex(run(word).stdout, "(?s)--kv-format LIST.*--benchmark_filter=")
+
+    def test_of_an_interrupt(self):
+        words = [
+            BENCH,
+            *QUICK,
+            "-m",
+            "2x64",
+            "--kv-format",
+            "bf16,q8_0,q4_0",
+            "--samples",
+            "1000000",
+            "--benchmark_format=json",
+        ]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            seen = b""
+            while b'"benchmarks": [' not in seen:
+                seen += os.read(process.stdout.fileno(), 65536)
+            process.send_signal(signal.SIGINT)
+            seen += process.stdout.read()
+        self.assertEqual(process.returncode, 130)
+        got = strict(seen)["benchmarks"]
+        self.assertEqual(len(got), 3)
+        self.assertIn("interrupted", got[2]["error_message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
