@@ -96,7 +96,7 @@ static bench_row run_case_once(bench_run &run, const bench_case &which) {
 
 void bench_run_one(benchmark::State &state, bench_run &run, const bench_case &which) {
     bench_row row = {};
-    for (auto _ : state) {
+    while (state.KeepRunning()) {
         /* The library asks for more iterations only to warm up: the harness has done that. */
         if (!row.given) {
             if (interrupt_asked()) {
