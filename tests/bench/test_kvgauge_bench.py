@@ -15,6 +15,7 @@ import unittest
 
 KVGAUGE = os.environ["KVGAUGE"]
 BENCH = os.environ["KVGAUGE_BENCH"]
+FAULTY = os.environ["KVGAUGE_BENCH_FAULTY"]
 SUITES = sorted(pathlib.Path(os.environ["KVGAUGE_SOURCE"], "bench/suites").glob("*.suite"))
 # A cache that is known needs no sweep, and one that small leaves rows cold.
 QUICK = ["--device", "cpu", "--threads", "1", "--llc", "1kB", "--samples", "2", "--tokens", "100"]
@@ -252,6 +253,31 @@ class Output(unittest.TestCase):
                 check=True,
             )
             self.assertIn("run/2x64/bf16/tokens:100", done.stdout)
+
+
+class Faults(unittest.TestCase):
+    """With tests/bench/faulty_runner.c: bf16 is wrong, q4_0 gives no row, others no numbers."""
+
+    def rows(self, formats, code):
+        words = [*QUICK, "-m", "2x64", "--kv-format", formats, "--benchmark_format=json"]
+        done = run(*words, code=code, program=FAULTY)
+        return strict(done.stdout)["benchmarks"], done.stderr
+
+    def test_wrong_row(self):
+        got, said = self.rows("bf16,q8_0", 1)
+        self.assertEqual(got[0]["error_message"], 'wrong: kernel error "1" ??')
+        self.assertIn("1 rows are wrong", said)
+
+    def test_no_row(self):
+        got, said = self.rows("q4_0", 2)
+        self.assertEqual(got[0]["error_message"], "out_of_memory: no host memory for formats")
+        self.assertIn("no row could run", said)
+        self.assertEqual(len(self.rows("q4_0,q8_0", 0)[0]), 2)
+
+    def test_numbers_that_are_none(self):
+        (row,) = self.rows("q8_0", 0)[0]
+        self.assertEqual((row["real_time"], row["kernel_error"]), (0, 0))
+        self.assertLessEqual(COUNTERS, set(row))
 
 
 class ExitCodes(unittest.TestCase):
