@@ -34,6 +34,28 @@ COUNTERS = {
 }
 # The same whenever and beside whatever a case is run.
 SAME = ("formula_bytes", "pool_bytes", "kv_read_bytes", "pool_tokens_per_gb", "kernel_error")
+# In a name where not at its default: a value, and the field it gives.
+NAMED = {
+    "--index-format": ("mxfp4", "index_format:mxfp4"),
+    "--state-format": ("bf16", "state_format:bf16"),
+    "--kv-scale": ("amax", "kv_scale:amax"),
+    "--lengths": ("mixed", "lengths:mixed"),
+    "--share-prefix": ("16", "share_prefix:16"),
+    "--window-as": ("full", "window_as:full"),
+    "--draft-layers": ("1", "draft_layers:1"),
+    "--tp": ("2", "tp:2"),
+    "--page-order": ("sequential", "page_order:sequential"),
+    "--data": ("outlier", "data:outlier"),
+    "--rotate": ("hadamard", "rotate:hadamard"),
+    "--seed": ("2", "seed:2"),
+    "--kernel": ("simple", "kernel:simple"),
+}
+ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")
+# How long, on what, and what kvgauge_bench refuses: no part of what is measured.
+UNNAMED = (
+    "--samples --min-time --max-time --device --threads --llc --budget --weights --label".split()
+)
+UNNAMED += "--output --save --resume --list --baseline --help".split()
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
 
 
@@ -78,27 +100,18 @@ class Names(unittest.TestCase):
         self.assertEqual(got, ["run/latent512-64-g16x1l" + tail, "run/2x64-g2x1l" + tail])
 
     def test_say_what_is_not_the_default(self):
-        options = {
-            "--index-format mxfp4": "index_format:mxfp4",
-            "--state-format bf16": "state_format:bf16",
-            "--kv-scale amax": "kv_scale:amax",
-            "--lengths mixed": "lengths:mixed",
-            "--share-prefix 16": "share_prefix:16",
-            "--window-as full": "window_as:full",
-            "--tp 2": "tp:2",
-            "--page-order sequential": "page_order:sequential",
-            "--data outlier": "data:outlier",
-            "--rotate hadamard": "rotate:hadamard",
-            "--seed 2": "seed:2",
-            "--kernel simple": "kernel:simple",
-            "--samples 9": None,
-            "--min-time 9": None,
-            "--data normal": None,
-        }
         plain = listed("-m", "2x64", "--kv-format", "bf16")[0]
-        for option, field in options.items():
-            name = listed("-m", "2x64", "--kv-format", "bf16", *option.split())[0]
-            self.assertEqual(name, plain.replace("/iter", f"/{field}/iter") if field else plain)
+        for option, (value, field) in NAMED.items():
+            name = listed("-m", "2x64", "--kv-format", "bf16", option, value)[0]
+            self.assertEqual(name, plain.replace("/iter", f"/{field}/iter"))
+        for words in ("--samples 9", "--min-time 9", "--data normal", "--seed 1", "--threads 1"):
+            self.assertEqual(listed("-m", "2x64", "--kv-format", "bf16", *words.split()), [plain])
+
+    def test_know_every_option(self):
+        """An option that is new changes the work, and then the name, or does not: said here."""
+        options = re.findall(r"^  .{4}(--[a-z-]+) ", run("--help").stdout, re.M)
+        self.assertGreater(len(options), 20)
+        self.assertEqual(set(options), set(NAMED) | set(ALWAYS_NAMED) | set(UNNAMED))
 
     def test_twice_the_same(self):
         first, second = listed("-m", "2x64", "--kv-format", "auto,bf16")
@@ -328,7 +341,8 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         got = strict(seen)["benchmarks"]
         self.assertEqual(len(got), 3)
-        self.assertIn("interrupted", got[2]["error_message"])
+        # The last was not even begun.
+        self.assertEqual(got[2]["error_message"], "interrupted")
 
 
 if __name__ == "__main__":
