@@ -103,14 +103,14 @@ static enum status check_flags(const library_flags &flags, status_text *text) {
     for (const auto &one : forms)
         if (one.form != "console" && one.form != "json" && one.form != "csv")
             return status_set(text, STATUS_BAD_INPUT, "--%s=%s: allowed are console, json, csv",
-                              one.name, bench_text(one.form.c_str()).c_str());
+                              one.name, bench_run_text(one.form.c_str()).c_str());
     return STATUS_OK;
 }
 
 static void add_context(const bench_run &run) {
     const auto add = [](const char *key, const char *value) {
         if (value != nullptr && value[0] != '\0')
-            benchmark::AddCustomContext(key, bench_text(value));
+            benchmark::AddCustomContext(key, bench_run_text(value));
     };
     const backend_facts &facts = run.shared.facts;
     add("kvgauge_version", KVGAUGE_VERSION);
