@@ -179,14 +179,17 @@ static enum status run_all(const struct options *options, struct session *sessio
     for (size_t i = 0; i < cases->count; i++)
         rows += cases->cases[i].options->format_count;
     progress_start(4 * rows);
+    struct telemetry *telemetry = telemetry_open(facts);
     struct runner runner = {.ops = session->ops,
                             .device = session->device,
+                            .telemetry = telemetry,
                             .options = options,
                             .run = &run->shared,
                             .resume = options->resume_path != NULL ? &resume : NULL};
     for (size_t i = 0; i < cases->count && status == STATUS_OK; i++)
         status = runner_run_case(&runner, &cases->cases[i], on_row, run, text);
     progress_clear();
+    telemetry_close(telemetry);
     struct status_text why = {""};
     const enum status closed = session_output_close(&run->output, &why);
     if (closed != STATUS_OK && (status == STATUS_OK || status == STATUS_INTERRUPTED))

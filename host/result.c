@@ -1,6 +1,7 @@
 /* From the modules' structs to the columns of result_fields.def. */
 #include "result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backend_build.h"
@@ -48,6 +49,18 @@ double result_read_gb_per_s(const struct result *result) {
 
 double result_ceiling_share(const struct result *result) {
     return result_read_gb_per_s(result) / result->canary.gb_per_s;
+}
+
+void result_add_reason(struct result *result, const char *words) {
+    if (words[0] == '\0')
+        return;
+    /* A row that counts draft layers says so whatever else it says. */
+    const struct run_case *one = result->which;
+    if (result->reason[0] == '\0' && one->options->draft_layers > 0)
+        (void)snprintf(result->reason, sizeof result->reason, "%s", one->model.remark);
+    const size_t used = strlen(result->reason);
+    (void)snprintf(result->reason + used, sizeof result->reason - used, "%s%s",
+                   used > 0 ? "; " : "", words);
 }
 
 static struct writer_value text_value(const char *text) {
@@ -176,6 +189,29 @@ static void set_speed(const struct result_run *run, const struct result *result,
     }
 }
 
+static void set_circumstances(const struct result *result, struct writer_value *values) {
+    const struct telemetry_summary *telemetry = &result->telemetry;
+    const struct measure_energy *energy = &result->energy;
+    values[RESULT_CLOCKS] = text_value(telemetry->clocks);
+    if (telemetry->has_temperature)
+        values[RESULT_TEMPERATURE] = real_value(telemetry->temperature_c);
+    if (energy->has_power)
+        values[RESULT_POWER_W] = real_value(energy->power_w);
+    /* A step makes one token for every sequence. */
+    if (energy->has_energy)
+        values[RESULT_ENERGY_J] = real_value(energy->step_j / (double)result->which->seqs);
+    if (telemetry->has_reasons)
+        values[RESULT_THROTTLE_REASONS] = (struct writer_value){
+            .kind = WRITER_TEXTS,
+            .as.texts = {.values = telemetry->reasons, .count = telemetry->reason_count}};
+    if (telemetry->has_other_processes)
+        values[RESULT_OTHER_PROCESSES] = number_value(telemetry->other_processes);
+    if (telemetry->has_other_bytes)
+        values[RESULT_OTHER_PROCESS_BYTES] = number_value(telemetry->other_bytes);
+    if (telemetry->has_other_load)
+        values[RESULT_OTHER_LOAD] = real_value(telemetry->other_load_percent);
+}
+
 void result_values(const struct result_run *run, const struct result *result,
                    struct result_row *out) {
     struct writer_value *values = out->values;
@@ -206,6 +242,8 @@ void result_values(const struct result_run *run, const struct result *result,
         values[RESULT_FORMAT_ERROR] = real_value(result->verify.format_error);
         values[RESULT_VERIFIED_FRACTION] = real_value(result->verify.verified_fraction);
     }
-    if (result->has_speed)
+    if (result->has_speed) {
         set_speed(run, result, values);
+        set_circumstances(result, values);
+    }
 }

@@ -10,6 +10,7 @@
 #include "pool.h"
 #include "result_groups.h"
 #include "run_case.h"
+#include "telemetry_watch.h"
 #include "verify.h"
 #include "writer.h"
 
@@ -72,6 +73,8 @@ struct result {
     struct writer_summary parts[MEASURE_PARTS];
     struct result_groups groups; /* with has_work; times with has_speed */
     struct measure_canary canary;
+    struct telemetry_summary telemetry; /* with has_speed */
+    struct measure_energy energy;
     bool has_baseline; /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
     double tokens_vs_baseline;
@@ -81,6 +84,9 @@ bool result_is_cold(const struct result_run *run, const struct result *result);
 /* kv_read_bytes / attend time, and its share of the ceiling (0..1); only with has_speed. */
 double result_read_gb_per_s(const struct result *result);
 double result_ceiling_share(const struct result *result);
+
+/* One more thing that the row's reason says; "" adds nothing. */
+void result_add_reason(struct result *result, const char *words);
 
 /* A row as the writer takes it. */
 struct result_row {

@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "telemetry_watch.h"
 
 /* Cached values the references may read per row. */
 #define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
@@ -195,6 +196,18 @@ static enum status itemise(const struct runner *runner, struct entry *entry,
     return status;
 }
 
+/* Energy by itself, and what else a reader of the row has to know. */
+static enum status add_circumstances(const struct runner *runner, struct entry *entry,
+                                     const struct telemetry_watch *watch,
+                                     struct status_text *text) {
+    struct result *result = &entry->result;
+    const enum status status = measure_energy(runner->ops, runner->device, entry->step,
+                                              runner->telemetry, &result->energy, text);
+    telemetry_watch_summary(watch, &result->energy, &result->telemetry);
+    result_add_reason(result, result->telemetry.throttled);
+    return status;
+}
+
 static void compare_with_baseline(const struct result *baseline, struct result *result) {
     if (!baseline->has_speed || !result->has_speed)
         return;
@@ -224,15 +237,23 @@ static void measure_batch(struct work *work) {
                                           .min_time_s = options->min_time_s,
                                           .max_time_s = options->max_time_s};
     struct measure_canary canary = {0};
+    struct telemetry_watch watch = {0};
+    if (count > 0 && status == STATUS_OK)
+        status = telemetry_watch_begin(runner->ops, runner->device, contenders[0].step,
+                                       runner->telemetry, &watch, &why);
     if (count > 0 && status == STATUS_OK)
         status =
             measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
+    if (count > 0 && status == STATUS_OK)
+        status = telemetry_watch_end(runner->ops, runner->device, runner->telemetry, &watch, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
         enum status summed =
             status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
         if (summed == STATUS_OK)
             summed = itemise(runner, entry, &why);
+        if (summed == STATUS_OK)
+            summed = add_circumstances(runner, entry, &watch, &why);
         if (summed != STATUS_OK)
             fail(entry, summed, &why);
         measure_series_free(&contenders[i].series);

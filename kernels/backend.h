@@ -30,6 +30,7 @@ struct backend_facts {
     char backend[16];       /* "cpu" */
     char device[96];        /* the product's name */
     char driver[32];        /* "" where there is none */
+    char pci_bus_id[32];    /* "00000000:01:00.0", by which other libraries know it; or "" */
     uint32_t compute_units; /* cores in use, or SMs */
     uint32_t threads;       /* threads in use; 0 where it makes no sense */
     uint64_t llc_bytes;     /* last-level cache that counts for a cold read */
@@ -238,6 +239,11 @@ struct backend_ops {
     /* Copies within the device, all workers; reads and writes `bytes` each. */
     enum status (*stream_copy)(struct backend_device *device, void *dev_to, const void *dev_from,
                                uint64_t bytes, struct status_text *text);
+
+    /* The clock that the arithmetic runs at now, counted by the device itself in some 10 ms, behind
+     * the work given so far; waits for its end. 0: it cannot be told. NULL in a backend that cannot
+     * count. Not while recording. */
+    enum status (*clock_mhz)(struct backend_device *device, double *mhz, struct status_text *text);
 
     /* Work given between record_begin and record_end is kept, not run; replay gives all of it again
      * in one call (a CUDA graph). The pointers in it must stay good. All four are NULL in a backend

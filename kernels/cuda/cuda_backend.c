@@ -166,6 +166,16 @@ static enum status stream_copy(struct backend_device *device, void *dev_to, cons
     return gpu_stream_copy(machine_of(device), dev_to, dev_from, bytes, text);
 }
 
+/* The two words of append's counters are free between appends. */
+static enum status clock_mhz(struct backend_device *device, double *mhz, struct status_text *text) {
+    uint64_t counts[2] = {0};
+    enum status status = gpu_clock(machine_of(device), device->dev_replaced, text);
+    if (status == STATUS_OK)
+        status = cuda_memory_read(device, counts, device->dev_replaced, sizeof counts, text);
+    *mhz = gpu_clock_mhz(counts);
+    return status;
+}
+
 const struct backend_ops cuda_backend_ops = {
     .name = "cuda",
     .kernels = gpu_attend_kernels,
@@ -188,6 +198,7 @@ const struct backend_ops cuda_backend_ops = {
     .index_select = index_select,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
+    .clock_mhz = clock_mhz,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,

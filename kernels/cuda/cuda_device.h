@@ -27,6 +27,7 @@ struct backend_device {
 
     char name[96];
     char driver[32];
+    char pci_bus_id[32];
     char instruction_set[64];
     uint64_t l2_bytes;
     uint64_t llc_told_bytes; /* --llc, or 0 */

@@ -15,6 +15,7 @@ static struct fake_runtime healthy() {
     struct fake_runtime runtime = {};
     runtime.driver_version = 13000;
     runtime.device_count = 1;
+    runtime.pci_bus = 0x41;
     runtime.major = 9;
     runtime.total_bytes = (uint64_t)1 << 30;
     runtime.step_bytes = (uint64_t)2 << 20;
@@ -123,6 +124,11 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
     (void)snprintf(properties->name, sizeof properties->name, "Fake GPU");
     properties->major = fake_runtime.major;
     properties->minor = fake_runtime.minor;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char *out, int bytes, int ordinal) {
+    ENTER();
+    (void)snprintf(out, (size_t)bytes, "0000:%02X:00.0", fake_runtime.pci_bus + ordinal);
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int) {

@@ -17,6 +17,7 @@ extern "C" {
 struct fake_runtime {
     int driver_version; /* 0: no driver */
     int device_count;
+    int pci_bus; /* of device 0; the others follow */
     int major, minor;
     bool integrated, no_image;
     uint64_t total_bytes, used_bytes;

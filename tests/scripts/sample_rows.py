@@ -119,7 +119,10 @@ def make_row(fmt="bf16", tokens=8192, step_ns=10e6, **other):
         "temperature": None,
         "power_w": None,
         "energy_j": None,
+        "throttle_reasons": None,
         "other_processes": None,
+        "other_process_bytes": None,
+        "other_load_percent": None,
         "status": "ok",
         "reason": None,
     }
