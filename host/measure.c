@@ -206,7 +206,8 @@ static enum status visit(struct loop *loop, uint32_t at, bool *went_on, struct s
         return status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
     if (contender->seen.stop == MEASURE_STOP_NOT) {
         const uint64_t now_ns = progress_now_ns();
-        contender->seen.stop = enough(loop, at, (double)(now_ns - loop->start_ns) * 1e-9);
+        const uint64_t wall_ns = now_ns > loop->start_ns ? now_ns - loop->start_ns : 0;
+        contender->seen.stop = enough(loop, at, (double)wall_ns * 1e-9);
     }
     if (contender->seen.stop != MEASURE_STOP_NOT)
         return STATUS_OK;
