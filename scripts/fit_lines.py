@@ -117,9 +117,7 @@ def crossing_words(mine, my_name, base, base_name):
     if faster_at_last and not faster_at_first:
         return f"{my_name} passes {base_name} at {tokens_text(place)} tokens{interval}"
     if faster_at_first and not faster_at_last:
-        return (
-            f"{my_name} is faster than {base_name} up to {tokens_text(place)} tokens{interval}"
-        )
+        return f"{my_name} is faster than {base_name} up to {tokens_text(place)} tokens{interval}"
     beyond = ""
     if place:
         how = "faster from" if apart.slope < 0 else "faster up to"

@@ -86,7 +86,9 @@ class Section:
         for row in self.rows:
             if trouble(row) is None and row["tokens"]:
                 found.setdefault(label(row), []).append(row)
-        return fit_lines.sentences([(name, is_baseline(rows), rows) for name, rows in found.items()])
+        return fit_lines.sentences(
+            [(name, is_baseline(rows), rows) for name, rows in found.items()]
+        )
 
     def setting(self):
         """What is not as usual, in words."""

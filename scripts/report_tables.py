@@ -1,6 +1,14 @@
 """The tables of report.html. Every text out of a row passes escape()."""
 
-from report_rows import OVERHEADS, device_words, group_words, label, state_words, tokens_words, trouble
+from report_rows import (
+    OVERHEADS,
+    device_words,
+    group_words,
+    label,
+    state_words,
+    tokens_words,
+    trouble,
+)
 from report_svg import escape
 from result_rows import plain, three, timed
 

@@ -44,7 +44,9 @@ def words_in_c(rows):
         for row in rows
     )
     done = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=True)
-    return [line.removeprefix("setting: ").removeprefix("setting ") for line in done.stdout.splitlines()]
+    return [
+        line.removeprefix("setting: ").removeprefix("setting ") for line in done.stdout.splitlines()
+    ]
 
 
 def words_in_python(rows):
