@@ -107,7 +107,8 @@ struct options {
     enum options_data data;
     bool rotate; /* --rotate hadamard */
     uint64_t seed;
-    uint64_t samples; /* 0: until --min-time */
+    uint64_t samples; /* 0: until --max-noise and --min-time */
+    double max_noise_percent;
     double min_time_s;
     double max_time_s;
     char *suite; /* owned, or NULL */

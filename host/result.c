@@ -103,7 +103,18 @@ static void set_run(const struct result_run *run, struct writer_value *values) {
         values[RESULT_THREADS] = number_value(facts->threads);
 }
 
-static void set_case(const struct result *result, struct writer_value *values) {
+/* A row that counts draft layers says so: its model's name does not. */
+static const char *reason_words(const struct result *result, struct result_row *out) {
+    if (result->which->options->draft_layers == 0 ||
+        (result->status != RESULT_OK && result->reason[0] != '\0'))
+        return result->reason;
+    (void)snprintf(out->reason, sizeof out->reason, "%s%s%s", result->which->model.remark,
+                   result->reason[0] != '\0' ? "; " : "", result->reason);
+    return out->reason;
+}
+
+static void set_case(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
     const struct run_case *one = result->which;
     const struct options *options = one->options;
     values[RESULT_SEED] = number_value(options->seed);
@@ -128,9 +139,7 @@ static void set_case(const struct result *result, struct writer_value *values) {
             values[RESULT_INDEX_FORMAT] = text_value(formula_index_name(storage.index));
     values[RESULT_KERNEL] = text_value(result->kernel);
     values[RESULT_STATUS] = text_value(result_status_name(result->status));
-    /* A row that counts draft layers says so: its model's name does not. */
-    const bool drafts = options->draft_layers > 0 && result->reason[0] == '\0';
-    values[RESULT_REASON] = text_value(drafts ? one->model.remark : result->reason);
+    values[RESULT_REASON] = text_value(reason_words(result, out));
 }
 
 static void set_bytes(const struct result *result, struct writer_value *values) {
@@ -159,6 +168,28 @@ static void set_bytes(const struct result *result, struct writer_value *values) 
         values[RESULT_RESIDENT_BYTES] = number_value(result->resident_bytes);
 }
 
+static struct writer_value samples_value(const uint64_t *samples, uint64_t count) {
+    return (struct writer_value){.kind = WRITER_SAMPLES,
+                                 .as.samples = {.values = samples, .count = count}};
+}
+
+static void set_seen(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
+    const struct measure_seen *seen = &result->seen;
+    values[RESULT_SAMPLES_NS] = samples_value(result->series.step_ns, result->series.count);
+    values[RESULT_CANARY_MB_S] =
+        samples_value(result->series.canary_mb_per_s, result->series.count);
+    if (seen->interval.high > 0) {
+        out->interval[0] = seen->interval.low;
+        out->interval[1] = seen->interval.high;
+        values[RESULT_STEP_INTERVAL_NS] = samples_value(out->interval, 2);
+    }
+    values[RESULT_STOPPED_BY] = text_value(measure_stop_name(seen->stop));
+    values[RESULT_OUTLIERS] = number_value(seen->outliers);
+    values[RESULT_LAUNCH_NS] = real_value(seen->launch_ns);
+    values[RESULT_STABILITY] = text_value(measure_stability_name(seen->verdict.stability));
+}
+
 static void set_speed(const struct result_run *run, const struct result *result,
                       struct writer_value *values) {
     const double seqs = (double)result->which->seqs;
@@ -172,9 +203,6 @@ static void set_speed(const struct result_run *run, const struct result *result,
     for (size_t i = 0; i < sizeof summaries / sizeof summaries[0]; i++)
         values[summaries[i].field] =
             (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *summaries[i].summary};
-    values[RESULT_SAMPLES_NS] = (struct writer_value){
-        .kind = WRITER_SAMPLES,
-        .as.samples = {.values = result->series.step_ns, .count = result->series.count}};
     values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->kv.median);
     values[RESULT_READ_GB_S] = real_value(result_read_gb_per_s(result));
     values[RESULT_CEILING_GB_S] = real_value(canary->gb_per_s);
@@ -218,7 +246,7 @@ void result_values(const struct result_run *run, const struct result *result,
     for (size_t i = 0; i < RESULT_FIELD_COUNT; i++)
         values[i] = (struct writer_value){.kind = WRITER_NULL};
     set_run(run, values);
-    set_case(result, values);
+    set_case(result, out);
     if (result->has_sizes)
         set_bytes(result, values);
     if (result->has_work) {
@@ -245,5 +273,6 @@ void result_values(const struct result_run *run, const struct result *result,
     if (result->has_speed) {
         set_speed(run, result, values);
         set_circumstances(result, values);
+        set_seen(result, out);
     }
 }

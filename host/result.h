@@ -14,7 +14,7 @@
 #include "verify.h"
 #include "writer.h"
 
-enum { RESULT_SCHEMA = 1 };
+enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 512 };
 
 enum result_field {
 #define RESULT(ID, name, heading, decimals) RESULT_##ID,
@@ -52,7 +52,7 @@ struct result {
     const struct run_case *which;
     const struct options_format *format;
     enum result_status status;
-    char reason[512];
+    char reason[RESULT_REASON_BYTES];
     char kernel[64]; /* "" until known */
     bool has_sizes;
     struct pool_sizes sizes;
@@ -75,10 +75,14 @@ struct result {
     struct measure_canary canary;
     struct telemetry_summary telemetry; /* with has_speed */
     struct measure_energy energy;
+    struct measure_seen seen;
     bool has_baseline; /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
     double tokens_vs_baseline;
 };
+
+/* Says more of a row that stays what it is; "" adds nothing. */
+void result_add_reason(struct result *result, const char *words);
 
 bool result_is_cold(const struct result_run *run, const struct result *result);
 /* kv_read_bytes / attend time, and its share of the ceiling (0..1); only with has_speed. */
@@ -92,6 +96,8 @@ void result_add_reason(struct result *result, const char *words);
 struct result_row {
     struct writer_value values[RESULT_FIELD_COUNT];
     struct writer_value groups[MODEL_MAX_GROUPS * RESULT_GROUP_FIELD_COUNT];
+    uint64_t interval[2];
+    char reason[RESULT_REASON_BYTES + sizeof((struct model *)0)->remark + 2];
 };
 
 /* Texts point into `run` and `result`, and `out` into itself. */

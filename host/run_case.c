@@ -208,6 +208,7 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("rotate", rotate);
     INHERIT("seed", seed);
     INHERIT("samples", samples);
+    INHERIT("max-noise", max_noise_percent);
     INHERIT("min-time", min_time_s);
     INHERIT("max-time", max_time_s);
 #undef INHERIT

@@ -167,7 +167,7 @@ static enum status summarise_kv(const struct measure_series *series, struct writ
 }
 
 static enum status summarise(struct result *result, struct measure_contender *contender,
-                             const struct measure_canary *canary, struct status_text *text) {
+                             struct status_text *text) {
     measure_series_free(&result->series);
     result->series = contender->series;
     contender->series = (struct measure_series){0};
@@ -178,7 +178,15 @@ static enum status summarise(struct result *result, struct measure_contender *co
             measure_summarise(series->part_ns[part], series->count, &result->parts[part], text);
     if (status == STATUS_OK)
         status = summarise_kv(series, &result->kv, text);
-    result->canary = *canary;
+    result->canary = contender->canary;
+    result->seen = contender->seen;
+    result_add_reason(result, result->seen.verdict.words);
+    if (series->clockless > 0) {
+        char words[96];
+        (void)snprintf(words, sizeof words, "%llu steps left out: the device's clock did not go on",
+                       (unsigned long long)series->clockless);
+        result_add_reason(result, words);
+    }
     result->has_speed = status == STATUS_OK;
     return status;
 }
@@ -205,6 +213,8 @@ static enum status add_circumstances(const struct runner *runner, struct entry *
                                               runner->telemetry, &result->energy, text);
     telemetry_watch_summary(watch, &result->energy, &result->telemetry);
     result_add_reason(result, result->telemetry.throttled);
+    if (result->telemetry.throttled[0] != '\0')
+        result->seen.verdict.stability = MEASURE_THROTTLED;
     return status;
 }
 
@@ -234,22 +244,21 @@ static void measure_batch(struct work *work) {
     if (count > 0)
         say(work, &work->entries[which[0]], "measuring, formats interleaved");
     const struct measure_limits limits = {.samples = options->samples,
+                                          .max_noise_percent = options->max_noise_percent,
                                           .min_time_s = options->min_time_s,
                                           .max_time_s = options->max_time_s};
-    struct measure_canary canary = {0};
     struct telemetry_watch watch = {0};
     if (count > 0 && status == STATUS_OK)
         status = telemetry_watch_begin(runner->ops, runner->device, contenders[0].step,
                                        runner->telemetry, &watch, &why);
     if (count > 0 && status == STATUS_OK)
-        status =
-            measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
+        status = measure_run(runner->ops, runner->device, contenders, count, &limits, &why);
     if (count > 0 && status == STATUS_OK)
         status = telemetry_watch_end(runner->ops, runner->device, runner->telemetry, &watch, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
         enum status summed =
-            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
+            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &why) : status;
         if (summed == STATUS_OK)
             summed = itemise(runner, entry, &why);
         if (summed == STATUS_OK)
