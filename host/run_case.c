@@ -210,6 +210,8 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("samples", samples);
     INHERIT("min-time", min_time_s);
     INHERIT("max-time", max_time_s);
+    INHERIT("weights-read", weights_read_bytes);
+    INHERIT("weights-format", weights_format);
 #undef INHERIT
 }
 

@@ -28,6 +28,7 @@ struct work {
     size_t count;
     size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
     struct memory_budget budget;
+    struct weights_read *weights; /* NULL: none are read */
 };
 
 static void fail(struct entry *entry, enum status status, const struct status_text *why) {
@@ -47,6 +48,8 @@ static void say(const struct work *work, const struct entry *entry, const char *
 static void plan_entries(struct work *work) {
     for (size_t i = 0; i < work->count; i++) {
         struct entry *entry = &work->entries[i];
+        if (entry->result.status != RESULT_OK)
+            continue;
         struct status_text why = {""};
         struct pool_request request;
         enum status status = run_case_request(work->one, entry->result.format, &request, &why);
@@ -60,6 +63,68 @@ static void plan_entries(struct work *work) {
                                 (unsigned long long)work->budget.budget_bytes, work->budget.source);
         if (status != STATUS_OK)
             fail(entry, status, &why);
+    }
+}
+
+/* What --weights-read amounts to in this case; refused, that is every row's reason. */
+static void plan_weights(struct work *work) {
+    struct runner *runner = work->runner;
+    const struct options *options = work->one->options;
+    struct weights_read_shape shape;
+    struct status_text why = {""};
+    enum backend_weights format;
+    if (options->weights_read_bytes == 0)
+        return;
+    enum status status = weights_read_format(runner->ops, options->weights_format, &format, &why);
+    if (status == STATUS_OK)
+        status =
+            weights_read_plan(&work->one->model, options->tp, options->weights_read_bytes, format,
+                              (uint32_t)work->one->seqs,
+                              runner->ops->product_workspace_bytes(runner->device), &shape, &why);
+    for (size_t i = 0; i < work->count; i++) {
+        struct result *result = &work->entries[i].result;
+        struct options_format resolved;
+        const struct formula_storage storage =
+            run_case_storage(work->one, result->format, &resolved);
+        if (status == STATUS_OK) {
+            result->weights.shape = shape;
+            result->has_overtakes =
+                step_share_overtakes(&work->one->model, &storage, work->one->seqs, shape.read_bytes,
+                                     &result->overtakes_tokens);
+        } else if (result->status == RESULT_OK) {
+            fail(&work->entries[i], status, &why);
+        }
+    }
+}
+
+/* Takes them, unless every row is there or refused already. What is read is part of --weights. */
+static void take_weights(struct work *work, const struct backend_facts *facts) {
+    struct runner *runner = work->runner;
+    const struct options *options = runner->options;
+    const struct result *wanted = NULL;
+    for (size_t i = 0; i < work->count; i++)
+        if (!work->entries[i].done && work->entries[i].result.status == RESULT_OK)
+            wanted = &work->entries[i].result;
+    if (wanted == NULL || wanted->weights.shape.read_bytes == 0)
+        return;
+    const struct weights_read_shape shape = wanted->weights.shape;
+    struct memory_budget whole;
+    memory_budget_make(facts, options->budget_given, options->budget_bytes, 0, &whole);
+    struct status_text why = {""};
+    double error = 0;
+    const enum status status =
+        weights_read_create(runner->ops, runner->device, &shape, work->one->options->seed, &whole,
+                            interrupt_asked, &work->weights, &error, &why);
+    struct backend_facts now;
+    runner->ops->facts(runner->device, &now);
+    for (size_t i = 0; i < work->count; i++) {
+        struct result *result = &work->entries[i].result;
+        if (status == STATUS_OK || status == STATUS_WRONG) {
+            (void)snprintf(result->weights.library, sizeof result->weights.library, "%s", now.blas);
+            result->weights.error = error;
+        }
+        if (status != STATUS_OK && result->status == RESULT_OK)
+            fail(&work->entries[i], status, &why);
     }
 }
 
@@ -200,6 +265,7 @@ static void compare_with_baseline(const struct result *baseline, struct result *
         return;
     result->has_baseline = true;
     result->kv_speed_vs_baseline = baseline->kv.median / result->kv.median;
+    result->step_speed_vs_baseline = baseline->step.median / result->step.median;
     result->tokens_vs_baseline =
         (double)baseline->sizes.formula_bytes / (double)result->sizes.formula_bytes;
 }
@@ -216,6 +282,9 @@ static void measure_batch(struct work *work) {
         if (work->entries[i].in_batch && work->entries[i].step != NULL) {
             which[count] = i;
             contenders[count].pool = work->entries[i].pool;
+            if (work->weights != NULL)
+                contenders[count].work[MEASURE_WEIGHTS] =
+                    (struct measure_work){weights_read_run, work->weights};
             contenders[count++].step = work->entries[i].step;
         }
     if (count > 0)
@@ -292,10 +361,16 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
     }
     struct backend_facts facts;
     runner->ops->facts(runner->device, &facts);
+    plan_weights(&work);
+    const uint64_t weights_bytes = work.entries[0].result.weights.shape.total_bytes;
     memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
-                       runner->options->weights_bytes, &work.budget);
+                       runner->options->weights_bytes > weights_bytes
+                           ? runner->options->weights_bytes
+                           : weights_bytes,
+                       &work.budget);
     plan_entries(&work);
     skip_there(&work);
+    take_weights(&work, &facts);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
         if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
@@ -309,6 +384,7 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
         if (status == STATUS_OK && interrupt_asked())
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
+    weights_read_destroy(work.weights);
     for (size_t i = 0; i < work.count; i++) {
         tear_down(&work.entries[i]);
         measure_series_free(&work.entries[i].result.series);
