@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "run_weights.h"
 
 /* Cached values the references may read per row. */
 #define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
@@ -67,63 +68,37 @@ static void plan_entries(struct work *work) {
 }
 
 /* What --weights-read amounts to in this case; refused, that is every row's reason. */
-static void plan_weights(struct work *work) {
+static void plan_weights(struct work *work, const struct backend_facts *facts) {
     struct runner *runner = work->runner;
-    const struct options *options = work->one->options;
-    struct weights_read_shape shape;
     struct status_text why = {""};
-    enum backend_weights format;
-    if (options->weights_read_bytes == 0)
-        return;
-    enum status status = weights_read_format(runner->ops, options->weights_format, &format, &why);
-    if (status == STATUS_OK)
-        status =
-            weights_read_plan(&work->one->model, options->tp, options->weights_read_bytes, format,
-                              (uint32_t)work->one->seqs,
-                              runner->ops->product_workspace_bytes(runner->device), &shape, &why);
+    struct result_weights weights = {0};
+    const enum status status = run_weights_plan(runner->ops, runner->device, runner->options, facts,
+                                                work->one, &weights.shape, &why);
     for (size_t i = 0; i < work->count; i++) {
         struct result *result = &work->entries[i].result;
-        struct options_format resolved;
-        const struct formula_storage storage =
-            run_case_storage(work->one, result->format, &resolved);
-        if (status == STATUS_OK) {
-            result->weights.shape = shape;
-            result->has_overtakes =
-                step_share_overtakes(&work->one->model, &storage, work->one->seqs, shape.read_bytes,
-                                     &result->overtakes_tokens);
-        } else if (result->status == RESULT_OK) {
+        result->weights = weights;
+        result->has_overtakes = run_weights_overtaken(work->one, result->format, &weights.shape,
+                                                      &result->overtakes_tokens);
+        if (status != STATUS_OK)
             fail(&work->entries[i], status, &why);
-        }
     }
 }
 
-/* Takes them, unless every row is there or refused already. What is read is part of --weights. */
+/* Takes them, unless every row is there or refused already. */
 static void take_weights(struct work *work, const struct backend_facts *facts) {
     struct runner *runner = work->runner;
-    const struct options *options = runner->options;
-    const struct result *wanted = NULL;
+    struct result_weights weights = work->entries[0].result.weights;
+    bool wanted = false;
     for (size_t i = 0; i < work->count; i++)
-        if (!work->entries[i].done && work->entries[i].result.status == RESULT_OK)
-            wanted = &work->entries[i].result;
-    if (wanted == NULL || wanted->weights.shape.read_bytes == 0)
+        wanted = wanted || (!work->entries[i].done && work->entries[i].result.status == RESULT_OK);
+    if (!wanted || weights.shape.read_bytes == 0)
         return;
-    const struct weights_read_shape shape = wanted->weights.shape;
-    struct memory_budget whole;
-    memory_budget_make(facts, options->budget_given, options->budget_bytes, 0, &whole);
     struct status_text why = {""};
-    double error = 0;
-    const enum status status =
-        weights_read_create(runner->ops, runner->device, &shape, work->one->options->seed, &whole,
-                            interrupt_asked, &work->weights, &error, &why);
-    struct backend_facts now;
-    runner->ops->facts(runner->device, &now);
+    const enum status status = run_weights_take(runner->ops, runner->device, runner->options, facts,
+                                                &weights, &work->weights, &why);
     for (size_t i = 0; i < work->count; i++) {
-        struct result *result = &work->entries[i].result;
-        if (status == STATUS_OK || status == STATUS_WRONG) {
-            (void)snprintf(result->weights.library, sizeof result->weights.library, "%s", now.blas);
-            result->weights.error = error;
-        }
-        if (status != STATUS_OK && result->status == RESULT_OK)
+        work->entries[i].result.weights = weights;
+        if (status != STATUS_OK && work->entries[i].result.status == RESULT_OK)
             fail(&work->entries[i], status, &why);
     }
 }
@@ -361,12 +336,8 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
     }
     struct backend_facts facts;
     runner->ops->facts(runner->device, &facts);
-    plan_weights(&work);
-    const uint64_t weights_bytes = work.entries[0].result.weights.shape.total_bytes;
-    memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
-                       runner->options->weights_bytes > weights_bytes
-                           ? runner->options->weights_bytes
-                           : weights_bytes,
+    plan_weights(&work, &facts);
+    run_weights_budget(runner->options, &facts, &work.entries[0].result.weights.shape,
                        &work.budget);
     plan_entries(&work);
     skip_there(&work);

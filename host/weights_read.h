@@ -40,11 +40,15 @@ enum status weights_read_plan(const struct model *model, uint32_t tp, uint64_t a
                               enum backend_weights format, uint32_t seqs, uint64_t workspace_bytes,
                               struct weights_read_shape *out, struct status_text *text);
 
+/* STATUS_OUT_OF_MEMORY naming the option and what there is. The budget is the whole one, --weights
+ * not taken off: what is read is part of what is resident. */
+enum status weights_read_fits(const struct weights_read_shape *shape,
+                              const struct memory_budget *budget, struct status_text *text);
+
 /* Takes, fills and checks them: some rows of every matrix's product against double precision,
- * *error being the largest relative error (STATUS_WRONG above the format's bound, named). The
- * budget is the whole one, --weights not taken off: what is read is part of what is resident.
- * STATUS_OUT_OF_MEMORY names the option and what there is. Where the backend records, the products
- * are recorded. `should_stop` (may be NULL) is asked between pieces. */
+ * *error being the largest error relative to how large outputs are (STATUS_WRONG above the format's
+ * bound, named). Fails as weights_read_fits does. Where the backend records,
+ * the products are recorded. `should_stop` (may be NULL) is asked between pieces. */
 enum status weights_read_create(const struct backend_ops *ops, struct backend_device *device,
                                 const struct weights_read_shape *shape, uint64_t seed,
                                 const struct memory_budget *budget, bool (*should_stop)(void),
