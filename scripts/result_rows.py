@@ -11,7 +11,7 @@ import sys
 SCHEMA = 1
 TEXT = (
     "kvgauge_version git time_utc host suite backend device driver cuda kernel model k_format "
-    "v_format index_format page_order data rotate status reason"
+    "v_format index_format page_order data rotate weights_format weights_library status reason"
 ).split()
 NUMBER = (
     "seed threads tokens seqs tp page_tokens formula_bytes paged_bytes pool_bytes driver_bytes "
@@ -20,10 +20,11 @@ NUMBER = (
     "padding_bytes shared_bytes partial_bytes spare_bytes page_table_bytes tensor_scale_bytes "
     "kv_tokens_per_s step_tokens_per_s ceiling_tokens_per_s read_gb_per_s ceiling_gb_per_s "
     "percent_of_ceiling kv_speed_vs_baseline tokens_vs_baseline kernel_error k_error v_error "
-    "format_error verified_fraction canary_drift_percent"
+    "format_error verified_fraction canary_drift_percent weights_read_bytes weights_gb_per_s "
+    "weights_error step_speed_vs_baseline kv_overtakes_weights_tokens"
 ).split()
 SIGNED = ("canary_drift_percent",)
-SUMMARY = ("step_ns", "attend_ns", "append_ns")
+SUMMARY = ("step_ns", "attend_ns", "append_ns", "weights_ns")
 GROUP_TEXT = ("kind", "words", "kernel")
 GROUP_NUMBER = (
     "layers",

@@ -109,6 +109,8 @@ class CompareTest(ScriptTest):
             "data: normal in": {"data": "sink"},
             "kernel: tiled in": {"kernel": "simple"},
             "rotate: none in": {"rotate": "hadamard"},
+            "weights_read_bytes: null in": {"weights_read_bytes": 1048576},
+            "weights_format: null in": {"weights_format": "bf16"},
             "kv_scale: one in": {"argv": ["kvgauge", "run", "--kv-scale", "amax"]},
             "share_prefix: 0 in": {"argv": ["kvgauge", "run", "--share-prefix=1k"]},
         }
