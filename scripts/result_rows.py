@@ -147,6 +147,7 @@ def _check_lists(where, row):
         ("argv", lambda word: isinstance(word, str), "a list of words"),
         ("samples_ns", lambda ns: is_number(ns) and ns > 0, "a list of times"),
         ("groups", lambda _: True, "a list of objects"),
+        ("step_parts", lambda part: isinstance(part, dict), "a list of objects"),
     ):
         if row.setdefault(name, None) is None:
             row[name] = []
