@@ -34,6 +34,31 @@ struct run {
     uint64_t refused_rows;
 };
 
+/* What a whole step gains, beside what KV alone does. */
+static void add_step_words(const struct result *result, char *out) {
+    const struct options *options = result->which->options;
+    const uint64_t weights_bytes = result->weights.shape.read_bytes;
+    if (weights_bytes == 0)
+        return;
+    struct step_share share;
+    char words[256], bytes[NUMBER_TEXT_BYTES], faster[128] = "", tokens[NUMBER_TEXT_BYTES];
+    result_share(result, &share);
+    step_share_words(&share, words, sizeof words);
+    number_bytes_words(weights_bytes, bytes);
+    if (result->has_baseline && strcmp(result->format->name, options->baseline.name) != 0)
+        (void)snprintf(faster, sizeof faster, "%.2fx as fast as %s (KV alone %.2fx), ",
+                       result->step_speed_vs_baseline, options->baseline.name,
+                       result->kv_speed_vs_baseline);
+    number_group_digits(result->overtakes_tokens, tokens);
+    const size_t used = strlen(out);
+    (void)snprintf(out + used, RUN_WORDS_BYTES - used,
+                   "\n  with %s of weights a step is %s%.3g tokens/s: %s; the cache is read more "
+                   "than they are %s%s%s",
+                   bytes, faster, (double)result->which->seqs * 1e9 / result->step.median, words,
+                   result->has_overtakes ? "from " : "at no length",
+                   result->has_overtakes ? tokens : "", result->has_overtakes ? " tokens on" : "");
+}
+
 static void add_words(struct run *run, const struct result *result) {
     if (!result->has_speed)
         return;
@@ -68,6 +93,7 @@ static void add_words(struct run *run, const struct result *result) {
         (void)snprintf(out, sizeof run->words[0], "%s %s: KV read at %.1f GB/s, %s",
                        result->which->model.name, result->format->name,
                        result_read_gb_per_s(result), share);
+    add_step_words(result, out);
     char groups[RUN_WORDS_BYTES];
     result_groups_words(&result->groups, groups, sizeof groups);
     const size_t used = strlen(out);
@@ -205,6 +231,23 @@ static void say_contexts(const struct run_case_list *cases) {
     }
 }
 
+/* Why there is no step_tokens_per_s; once for all cases of a model that follow each other. */
+static void say_experts(const struct run_case_list *cases) {
+    const char *said = "";
+    for (size_t i = 0; i < cases->count; i++) {
+        const struct model *model = &cases->cases[i].model;
+        if (cases->cases[i].options->weights_read_bytes > 0 || model->experts == 0 ||
+            strcmp(said, model->name) == 0)
+            continue;
+        said = model->name;
+        (void)fprintf(
+            stderr,
+            "kvgauge: %s: whole steps are not given: a mixture of experts (%u in a layer) "
+            "reads fewer weights in a step than it holds; --weights-read says how many\n",
+            model->name, model->experts);
+    }
+}
+
 static void print_summary(const struct run *run) {
     for (size_t i = 0; i < run->word_count; i++)
         (void)fprintf(stderr, "%s\n", run->words[i]);
@@ -218,17 +261,38 @@ static void print_summary(const struct run *run) {
                   interrupt_asked() ? "; interrupted" : "");
 }
 
+/* Before memory is planned: libraries take some. A format that is not multiplied is the rows'
+ * matter. */
+static enum status open_libraries(const struct session *session, const struct options *options,
+                                  const struct run_case_list *cases, struct status_text *text) {
+    if (session->ops->libraries_open == NULL)
+        return STATUS_OK;
+    enum status status =
+        session->ops->libraries_open(session->device, options->kernel, BACKEND_WEIGHTS_NONE, text);
+    for (size_t i = 0; i < cases->count && status == STATUS_OK; i++) {
+        const struct options *one = cases->cases[i].options;
+        enum backend_weights format;
+        if (one->weights_read_bytes > 0 &&
+            weights_read_format(session->ops, one->weights_format, &format, NULL) == STATUS_OK)
+            status = session->ops->libraries_open(session->device, NULL, format, text);
+    }
+    return status;
+}
+
 /* Everything between an open session and a closed one. */
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
                            struct status_text *text) {
     const struct backend_facts *facts = &session->facts;
     char title[512];
-    (void)snprintf(title, sizeof title,
-                   "%s, %u %s, %s; KV work alone: append and attention of every layer, no "
-                   "weights. GB = 10^9 bytes",
-                   facts->device, facts->threads > 0 ? facts->threads : facts->compute_units,
-                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set);
+    char weights[96] = "KV work alone: append and attention of every layer, no weights";
+    if (options->weights_read_bytes > 0)
+        (void)snprintf(weights, sizeof weights,
+                       "KV work: append and attention of every layer, weights read apart from it");
+    (void)snprintf(title, sizeof title, "%s, %u %s, %s; %s. GB = 10^9 bytes", facts->device,
+                   facts->threads > 0 ? facts->threads : facts->compute_units,
+                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set,
+                   weights);
     struct resume resume = {0};
     enum status status =
         session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
@@ -285,12 +349,15 @@ int command_run(const struct options *options, int argc, char *const *argv) {
     }
     if (status == STATUS_OK)
         status = session_open(options, &session, &text);
+    if (status == STATUS_OK)
+        status = open_libraries(&session, options, &cases, &text);
     interrupt_install();
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
     if (status == STATUS_OK) {
         session_say_fallback(&session);
         say_contexts(&cases);
+        say_experts(&cases);
         shown_argv = public_argv(argc, argv);
         run.shared.argv = (const char *const *)shown_argv;
         run.shared.argc = shown_argv != NULL ? (size_t)argc : 0;

@@ -141,6 +141,28 @@ static enum status read_assumed(const cJSON *list, const char *origin, struct mo
     return STATUS_OK;
 }
 
+/* What a model need not say of itself. */
+static enum status read_sizes(const cJSON *root, const char *origin, struct model *out,
+                              struct status_text *text) {
+    const struct {
+        const char *name;
+        uint64_t least, most;
+        uint32_t *to;
+    } sizes[] = {{"hidden_size", 1, JSON_TEXT_MOST_DIM, &out->hidden_size},
+                 {"experts", 0, JSON_TEXT_MOST_HEADS, &out->experts}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, sizes[i].name);
+        uint64_t value = 0;
+        if (item == NULL || cJSON_IsNull(item))
+            continue;
+        status = json_text_number(item, origin, sizes[i].name, sizes[i].least, sizes[i].most,
+                                  &value, text);
+        *sizes[i].to = (uint32_t)value;
+    }
+    return status;
+}
+
 static enum status read_model(const cJSON *root, const char *origin, struct model *out,
                               struct status_text *text) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(root, "groups");
@@ -155,6 +177,8 @@ static enum status read_model(const cJSON *root, const char *origin, struct mode
     if (status == STATUS_OK && native != NULL && !cJSON_IsNull(native))
         status = json_text_number(native, origin, "native_context", 1, (uint64_t)1 << 53,
                                   &out->native_context, text);
+    if (status == STATUS_OK)
+        status = read_sizes(root, origin, out, text);
     const cJSON *assumed = cJSON_GetObjectItemCaseSensitive(root, "assumed");
     if (status == STATUS_OK && assumed != NULL && !cJSON_IsArray(assumed))
         status = status_set(text, STATUS_BAD_INPUT, "%s: assumed: a list is expected", origin);

@@ -135,6 +135,13 @@ uint32_t reader_want(struct reader *reader, const char *field, const char *keys,
     return reader->status == STATUS_OK ? otherwise : 1;
 }
 
+uint32_t reader_hint(const struct reader *reader, const char *keys) {
+    const cJSON *item = reader_find(reader, keys, NULL);
+    return cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble <= 1u << 24
+               ? (uint32_t)item->valuedouble
+               : 0;
+}
+
 double reader_factor(struct reader *reader, const char *field, const char *key) {
     const cJSON *item = reader_find(reader, key, NULL);
     if (!cJSON_IsNumber(item) || !(item->valuedouble > 0) || !(item->valuedouble <= 1024)) {

@@ -130,6 +130,9 @@ static enum status set_defaults(struct options *options, struct status_text *mes
     if (options->save_path != NULL && options->resume_path != NULL)
         return status_set(message, STATUS_BAD_INPUT,
                           "--save and --resume exclude each other: --resume appends to its file");
+    if (options->weights_format != BACKEND_WEIGHTS_NONE && options->weights_read_bytes == 0)
+        return status_set(message, STATUS_BAD_INPUT,
+                          "--weights-format says how --weights-read is stored: give both");
     return check_until_full(options, message);
 }
 

@@ -229,6 +229,21 @@ PARSER(weights) {
     return number_parse_bytes(option, text, &options->weights_bytes, message);
 }
 
+PARSER(weights_read) {
+    const enum status status =
+        number_parse_bytes(option, text, &options->weights_read_bytes, message);
+    if (status == STATUS_OK && options->weights_read_bytes == 0)
+        return refuse(option, text, "bytes above 0: 512MiB, 3.2GB (without the option none are)",
+                      message);
+    return status;
+}
+
+PARSER(weights_format) {
+    CHOOSE("f32", "bf16", "fp8_e4m3")
+    options->weights_format = (enum backend_weights)(BACKEND_WEIGHTS_F32 + chosen);
+    return status;
+}
+
 PARSER(until_full) {
     CHOOSE("seqs", "tokens")
     options->until_full = chosen == 0 ? OPTIONS_UNTIL_SEQS : OPTIONS_UNTIL_TOKENS;

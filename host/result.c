@@ -240,6 +240,44 @@ static void set_circumstances(const struct result *result, struct writer_value *
         values[RESULT_OTHER_LOAD] = real_value(telemetry->other_load_percent);
 }
 
+/* What is there without a speed, too. */
+static void set_weights(const struct result *result, struct writer_value *values) {
+    const struct result_weights *weights = &result->weights;
+    values[RESULT_WEIGHTS_READ_BYTES] = number_value(weights->shape.read_bytes);
+    values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
+    values[RESULT_WEIGHTS_LIBRARY] = text_value(weights->library);
+    if (weights->library[0] != '\0')
+        values[RESULT_WEIGHTS_ERROR] = real_value(weights->error);
+    if (result->has_overtakes)
+        values[RESULT_KV_OVERTAKES] = number_value(result->overtakes_tokens);
+}
+
+void result_share(const struct result *result, struct step_share *out) {
+    step_share_take(&result->groups, result->kv.median, result->weights.shape.read_bytes,
+                    result->parts[MEASURE_WEIGHTS].median, out);
+}
+
+static void set_whole_step(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
+    const struct writer_summary *weights = &result->parts[MEASURE_WEIGHTS];
+    values[RESULT_WEIGHTS_NS] =
+        (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *weights};
+    values[RESULT_WEIGHTS_GB_S] =
+        real_value((double)result->weights.shape.read_bytes / weights->median);
+    values[RESULT_STEP_TOKENS_S] =
+        real_value((double)result->which->seqs * 1e9 / result->step.median);
+    if (result->has_baseline)
+        values[RESULT_STEP_SPEED_VS_BASELINE] = real_value(result->step_speed_vs_baseline);
+    struct step_share share;
+    result_share(result, &share);
+    values[RESULT_STEP_PARTS] =
+        (struct writer_value){.kind = WRITER_OBJECTS,
+                              .as.objects = {.fields = step_share_fields,
+                                             .values = out->step_parts,
+                                             .field_count = STEP_SHARE_FIELD_COUNT,
+                                             .count = step_share_values(&share, out->step_parts)}};
+}
+
 void result_values(const struct result_run *run, const struct result *result,
                    struct result_row *out) {
     struct writer_value *values = out->values;
@@ -275,4 +313,8 @@ void result_values(const struct result_run *run, const struct result *result,
         set_circumstances(result, values);
         set_seen(result, out);
     }
+    if (result->weights.shape.read_bytes > 0)
+        set_weights(result, values);
+    if (result->weights.shape.read_bytes > 0 && result->has_speed)
+        set_whole_step(result, out);
 }

@@ -10,8 +10,10 @@
 #include "pool.h"
 #include "result_groups.h"
 #include "run_case.h"
+#include "step_share.h"
 #include "telemetry_watch.h"
 #include "verify.h"
+#include "weights_read.h"
 #include "writer.h"
 
 enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 512 };
@@ -47,6 +49,13 @@ struct result_run {
     uint64_t cold_bytes; /* unique bytes a sample must touch to be called cold */
 };
 
+/* --weights-read, the same for all formats of a case; all zero without it. */
+struct result_weights {
+    struct weights_read_shape shape; /* read_bytes 0: none are read */
+    char library[64];                /* "" until products were computed */
+    double error;                    /* with `library` */
+};
+
 /* One format of one case. */
 struct result {
     const struct run_case *which;
@@ -76,8 +85,12 @@ struct result {
     struct telemetry_summary telemetry; /* with has_speed */
     struct measure_energy energy;
     struct measure_seen seen;
+    struct result_weights weights;
+    bool has_overtakes; /* the cache is read more than the weights from this length on */
+    uint64_t overtakes_tokens;
     bool has_baseline; /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
+    double step_speed_vs_baseline; /* of all parts */
     double tokens_vs_baseline;
 };
 
@@ -91,6 +104,8 @@ double result_ceiling_share(const struct result *result);
 
 /* One more thing that the row's reason says; "" adds nothing. */
 void result_add_reason(struct result *result, const char *words);
+/* Weights and cache in bytes and time; only with has_speed and --weights-read. */
+void result_share(const struct result *result, struct step_share *out);
 
 /* A row as the writer takes it. */
 struct result_row {
@@ -98,6 +113,7 @@ struct result_row {
     struct writer_value groups[MODEL_MAX_GROUPS * RESULT_GROUP_FIELD_COUNT];
     uint64_t interval[2];
     char reason[RESULT_REASON_BYTES + sizeof((struct model *)0)->remark + 2];
+    struct writer_value step_parts[STEP_SHARE_PARTS * STEP_SHARE_FIELD_COUNT];
 };
 
 /* Texts point into `run` and `result`, and `out` into itself. */

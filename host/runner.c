@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "run_weights.h"
 #include "telemetry_watch.h"
 
 /* Cached values the references may read per row. */
@@ -29,6 +30,7 @@ struct work {
     size_t count;
     size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
     struct memory_budget budget;
+    struct weights_read *weights; /* NULL: none are read */
 };
 
 static void fail(struct entry *entry, enum status status, const struct status_text *why) {
@@ -48,6 +50,8 @@ static void say(const struct work *work, const struct entry *entry, const char *
 static void plan_entries(struct work *work) {
     for (size_t i = 0; i < work->count; i++) {
         struct entry *entry = &work->entries[i];
+        if (entry->result.status != RESULT_OK)
+            continue;
         struct status_text why = {""};
         struct pool_request request;
         enum status status = run_case_request(work->one, entry->result.format, &request, &why);
@@ -61,6 +65,42 @@ static void plan_entries(struct work *work) {
                                 (unsigned long long)work->budget.budget_bytes, work->budget.source);
         if (status != STATUS_OK)
             fail(entry, status, &why);
+    }
+}
+
+/* What --weights-read amounts to in this case; refused, that is every row's reason. */
+static void plan_weights(struct work *work, const struct backend_facts *facts) {
+    struct runner *runner = work->runner;
+    struct status_text why = {""};
+    struct result_weights weights = {0};
+    const enum status status = run_weights_plan(runner->ops, runner->device, runner->options, facts,
+                                                work->one, &weights.shape, &why);
+    for (size_t i = 0; i < work->count; i++) {
+        struct result *result = &work->entries[i].result;
+        result->weights = weights;
+        result->has_overtakes = run_weights_overtaken(work->one, result->format, &weights.shape,
+                                                      &result->overtakes_tokens);
+        if (status != STATUS_OK)
+            fail(&work->entries[i], status, &why);
+    }
+}
+
+/* Takes them, unless every row is there or refused already. */
+static void take_weights(struct work *work, const struct backend_facts *facts) {
+    struct runner *runner = work->runner;
+    struct result_weights weights = work->entries[0].result.weights;
+    bool wanted = false;
+    for (size_t i = 0; i < work->count; i++)
+        wanted = wanted || (!work->entries[i].done && work->entries[i].result.status == RESULT_OK);
+    if (!wanted || weights.shape.read_bytes == 0)
+        return;
+    struct status_text why = {""};
+    const enum status status = run_weights_take(runner->ops, runner->device, runner->options, facts,
+                                                &weights, &work->weights, &why);
+    for (size_t i = 0; i < work->count; i++) {
+        work->entries[i].result.weights = weights;
+        if (status != STATUS_OK && work->entries[i].result.status == RESULT_OK)
+            fail(&work->entries[i], status, &why);
     }
 }
 
@@ -223,6 +263,7 @@ static void compare_with_baseline(const struct result *baseline, struct result *
         return;
     result->has_baseline = true;
     result->kv_speed_vs_baseline = baseline->kv.median / result->kv.median;
+    result->step_speed_vs_baseline = baseline->step.median / result->step.median;
     result->tokens_vs_baseline =
         (double)baseline->sizes.formula_bytes / (double)result->sizes.formula_bytes;
 }
@@ -239,6 +280,9 @@ static void measure_batch(struct work *work) {
         if (work->entries[i].in_batch && work->entries[i].step != NULL) {
             which[count] = i;
             contenders[count].pool = work->entries[i].pool;
+            if (work->weights != NULL)
+                contenders[count].work[MEASURE_WEIGHTS] =
+                    (struct measure_work){weights_read_run, work->weights};
             contenders[count++].step = work->entries[i].step;
         }
     if (count > 0)
@@ -322,10 +366,12 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
     }
     struct backend_facts facts;
     runner->ops->facts(runner->device, &facts);
-    memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
-                       runner->options->weights_bytes, &work.budget);
+    plan_weights(&work, &facts);
+    run_weights_budget(runner->options, &facts, &work.entries[0].result.weights.shape,
+                       &work.budget);
     plan_entries(&work);
     skip_there(&work);
+    take_weights(&work, &facts);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
         if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
@@ -339,6 +385,7 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
         if (status == STATUS_OK && interrupt_asked())
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
+    weights_read_destroy(work.weights);
     for (size_t i = 0; i < work.count; i++) {
         tear_down(&work.entries[i]);
         measure_series_free(&work.entries[i].result.series);

@@ -61,6 +61,8 @@ struct model {
     char name[96];
     char source[256];        /* where the numbers were read */
     uint64_t native_context; /* tokens; 0 when no source gives it */
+    uint32_t hidden_size;    /* of the residual stream; 0 when no source gives it */
+    uint32_t experts;        /* routed experts of a layer; 0: none, or no source says so */
     char assumed[192];       /* names of fields no source gave, comma separated; "" if none */
     char remark[256];        /* what goes with every row: a guess, a part left out; "" if none */
     uint32_t group_count;

@@ -99,6 +99,8 @@ class Section:
             ("page_tokens", 16),
             ("page_order", "shuffled"),
             ("data", "normal"),
+            ("weights_read_bytes", None),
+            ("weights_format", None),
         ):
             if row[name] not in (usual, None):
                 words.append(f"{name.replace('_', ' ')} {row[name]}")
@@ -127,6 +129,8 @@ def sections_of(files):
                 row["page_tokens"],
                 row["page_order"],
                 row["data"],
+                row["weights_read_bytes"],
+                row["weights_format"],
                 tuple(option(row, name) for name in ASKED_BY_OPTION),
             )
             found.setdefault(key, Section(path, row)).add(row)

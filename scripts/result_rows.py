@@ -11,7 +11,8 @@ import sys
 SCHEMA = 1
 TEXT = (
     "kvgauge_version git time_utc host suite backend device driver cuda kernel model k_format "
-    "v_format index_format page_order data rotate clocks stopped_by stability status reason"
+    "v_format index_format page_order data rotate weights_format weights_library clocks stopped_by "
+    "stability status reason"
 ).split()
 NUMBER = (
     "seed threads tokens seqs tp page_tokens formula_bytes paged_bytes pool_bytes driver_bytes "
@@ -21,10 +22,11 @@ NUMBER = (
     "kv_tokens_per_s step_tokens_per_s ceiling_tokens_per_s read_gb_per_s ceiling_gb_per_s "
     "percent_of_ceiling kv_speed_vs_baseline tokens_vs_baseline kernel_error k_error v_error "
     "format_error verified_fraction canary_drift_percent outliers launch_ns temperature power_w "
-    "energy_j other_processes other_process_bytes other_load_percent"
+    "energy_j other_processes other_process_bytes other_load_percent weights_read_bytes "
+    "weights_gb_per_s weights_error step_speed_vs_baseline kv_overtakes_weights_tokens"
 ).split()
 SIGNED = ("canary_drift_percent",)
-SUMMARY = ("step_ns", "attend_ns", "append_ns")
+SUMMARY = ("step_ns", "attend_ns", "append_ns", "weights_ns")
 GROUP_TEXT = ("kind", "words", "kernel")
 GROUP_NUMBER = (
     "layers",
@@ -149,6 +151,7 @@ def _check_lists(where, row):
         ("step_interval_ns", lambda ns: is_number(ns) and ns > 0, "two times"),
         ("canary_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("groups", lambda _: True, "a list of objects"),
+        ("step_parts", lambda part: isinstance(part, dict), "a list of objects"),
     ):
         if row.setdefault(name, None) is None:
             row[name] = []

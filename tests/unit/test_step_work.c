@@ -372,12 +372,47 @@ static int close_cpu(void **state) {
     return 0;
 }
 
+/* A kernel of the end of the list, which runs only when it is named: as the others refuse. */
+static enum status refuse_all_but_the_last(struct backend_device *on, const char *kernel,
+                                           const struct page_layout *page, uint32_t query_heads,
+                                           bool selected, struct status_text *text) {
+    if (strcmp(kernel, "simple") != 0)
+        return status_set(text, STATUS_REFUSED, "kernel %s: not this time", kernel);
+    return cpu->attend_check(on, kernel, page, query_heads, selected, text);
+}
+
+static void test_a_kernel_by_name_alone(void **state) {
+    (void)state;
+    struct backend_ops ops = *cpu;
+    ops.attend_check = refuse_all_but_the_last;
+    assert_string_equal(ops.kernels[1], "simple");
+    assert_null(ops.kernels[2]);
+    struct pool *pool = make_pool(&ops, 4);
+    for (uint32_t by_name = 0; by_name < 2; by_name++) {
+        ops.kernels_by_name = by_name;
+        struct step *step = NULL;
+        struct status_text text = {{0}};
+        const enum status unasked =
+            step_create(&ops, device, pool, NULL, 3, OPTIONS_DATA_NORMAL, &step, &text);
+        assert_int_equal(unasked, by_name == 0 ? STATUS_OK : STATUS_REFUSED);
+        if (by_name == 1)
+            assert_string_equal(text.line, "kernel tiled: not this time");
+        step_destroy(step);
+        if (step_create(&ops, device, pool, "simple", 3, OPTIONS_DATA_NORMAL, &step, &text) !=
+            STATUS_OK)
+            fail_msg("%s", text.line);
+        step_destroy(step);
+    }
+    pool_destroy(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_writes_the_last_rows),
         cmocka_unit_test(test_slots_lie_apart),
         cmocka_unit_test(test_every_layer_is_asked),
         cmocka_unit_test(test_single_faults_are_found),
+        cmocka_unit_test(test_a_kernel_by_name_alone),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_cpu);
 }
