@@ -25,7 +25,7 @@ static const struct gguf_architecture architectures[] = {
     {.name = "laguna"},
     {.name = "step35"},
     {.name = "muse-glimmer"},
-    {.name = "mimo2"},
+    {.name = "mimo2", .drafts_slide = true},
     {.name = "glm-dsa", .unsaid = true},
     {.name = "deepseek4", .pools = true},
     {.name = "deci", .gaps = true},

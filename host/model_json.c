@@ -44,6 +44,15 @@ static const struct number_key *find_number(const char *name) {
     return NULL;
 }
 
+static enum status read_flag(const cJSON *item, const char *origin, bool *out,
+                             struct status_text *text) {
+    if (!cJSON_IsBool(item))
+        return status_set(text, STATUS_BAD_INPUT, "%s: %s: true or false is expected", origin,
+                          item->string);
+    *out = cJSON_IsTrue(item) != 0;
+    return STATUS_OK;
+}
+
 static enum status read_field(const cJSON *item, const char *origin, struct model_group *group,
                               struct status_text *text) {
     const struct number_key *key = find_number(item->string);
@@ -67,13 +76,10 @@ static enum status read_field(const cJSON *item, const char *origin, struct mode
     }
     if (strcmp(item->string, "family") == 0)
         return json_text_string(item, origin, "family", group->family, sizeof group->family, text);
-    if (strcmp(item->string, "sinks") == 0) {
-        if (!cJSON_IsBool(item))
-            return status_set(text, STATUS_BAD_INPUT, "%s: sinks: true or false is expected",
-                              origin);
-        group->sinks = cJSON_IsTrue(item) != 0;
-        return STATUS_OK;
-    }
+    if (strcmp(item->string, "sinks") == 0)
+        return read_flag(item, origin, &group->sinks, text);
+    if (strcmp(item->string, "drafts") == 0)
+        return read_flag(item, origin, &group->drafts, text);
     if (strcmp(item->string, "assumed") == 0 || strcmp(item->string, "note") == 0)
         return STATUS_OK;
     char name[40];

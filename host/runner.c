@@ -330,7 +330,7 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
             continue;
         entry->in_batch = false;
         tear_down(entry);
-        if (entry->done || status != STATUS_OK)
+        if (entry->done)
             continue;
         if (!entry->result.has_speed && entry->result.status == RESULT_OK) {
             entry->result.status = RESULT_INTERRUPTED;
@@ -340,7 +340,11 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
             compare_with_baseline(&work->entries[work->baseline].result, &entry->result);
         entry->done = true;
         progress_clear();
-        status = row(context, &entry->result, text);
+        /* Where one output fails, the other still gets every row that is measured. */
+        struct status_text why = {""};
+        const enum status given = row(context, &entry->result, &why);
+        if (given != STATUS_OK && status == STATUS_OK)
+            status = status_set(text, given, "%s", why.line);
         work->runner->quarters_done += 2;
     }
     return status;
