@@ -131,6 +131,9 @@ function(kvgauge_cuda_toolkit out_why)
   elseif(NOT KVGAUGE_CUDA_INCLUDE OR NOT KVGAUGE_CUDART)
     set(${out_why} "${KVGAUGE_NVCC} is here, cuda_runtime_api.h and libcudart_static.a are not."
         PARENT_SCOPE)
+  elseif(NOT EXISTS ${KVGAUGE_CUDA_INCLUDE}/cublasLt.h)
+    set(${out_why} "cublas_v2.h and cublasLt.h are not beside cuda_runtime_api.h (libcublas-dev)."
+        PARENT_SCOPE)
   endif()
 endfunction()
 

@@ -1,10 +1,13 @@
 /* `kvgauge device`: the facts a run is planned with, and the ceilings measured now. */
 #include "commands.h"
 
+#include <string.h>
+
 #include "measure.h"
 #include "memory.h"
 #include "number.h"
 #include "session.h"
+#include "telemetry.h"
 
 static void print_bytes(const char *what, uint64_t bytes, const char *more) {
     char words[NUMBER_TEXT_BYTES];
@@ -50,6 +53,51 @@ static enum status print_sweep(const struct session *session, struct status_text
     return STATUS_OK;
 }
 
+static void print_clock(const struct session *session) {
+    double mhz = 0;
+    struct status_text why = {""};
+    if (session->ops->clock_mhz == NULL)
+        return;
+    const enum status status = session->ops->clock_mhz(session->device, &mhz, &why);
+    if (status == STATUS_OK && mhz > 0)
+        (void)printf("%-24s %.0f MHz\n", "SM clock, counted", mhz);
+    else
+        (void)printf("%-24s not known%s%s\n", "SM clock, counted", why.line[0] != '\0' ? ": " : "",
+                     why.line);
+}
+
+/* What is known, a line each, then the names of what is not. */
+static void print_telemetry(const struct session *session) {
+    static const enum telemetry_field of_gpu[] = {
+        TELEMETRY_SM_CLOCK,        TELEMETRY_MEMORY_CLOCK, TELEMETRY_TEMPERATURE,
+        TELEMETRY_POWER,           TELEMETRY_ENERGY,       TELEMETRY_REASONS,
+        TELEMETRY_OTHER_PROCESSES, TELEMETRY_OTHER_BYTES,  TELEMETRY_OWN_BYTES};
+    static const enum telemetry_field of_cpu[] = {TELEMETRY_CORE_CLOCKS, TELEMETRY_TEMPERATURE,
+                                                  TELEMETRY_ENERGY};
+    const bool cpu = strcmp(session->facts.backend, "cpu") == 0;
+    const enum telemetry_field *fields = cpu ? of_cpu : of_gpu;
+    const size_t count = cpu ? sizeof of_cpu / sizeof of_cpu[0] : sizeof of_gpu / sizeof of_gpu[0];
+    struct telemetry *telemetry = telemetry_open(&session->facts);
+    struct telemetry_sample sample;
+    telemetry_read(telemetry, TELEMETRY_ALL, &sample);
+    (void)printf("%-24s %s\n", "telemetry", telemetry_source(telemetry));
+    char unknown[256] = "";
+    for (size_t i = 0; i < count; i++) {
+        char words[160];
+        telemetry_field_words(&sample, fields[i], words, sizeof words);
+        const char *name = telemetry_field_name(fields[i]);
+        const size_t used = strlen(unknown);
+        if (words[0] != '\0')
+            (void)printf("    %-20s %s\n", name, words);
+        else
+            (void)snprintf(unknown + used, sizeof unknown - used, "%s%s", used > 0 ? ", " : "",
+                           name);
+    }
+    if (unknown[0] != '\0')
+        (void)printf("    %-20s %s\n", "not known", unknown);
+    telemetry_close(telemetry);
+}
+
 /* Device 0, 1, ... of a backend until one is missing; how many there are. */
 static uint32_t list_backend(const struct backend_ops *ops, const struct options *options) {
     for (uint32_t ordinal = 0;; ordinal++) {
@@ -86,7 +134,10 @@ int command_device(const struct options *options) {
     if (status == STATUS_OK) {
         session_say_fallback(&session);
         print_facts(&session, options);
+        print_telemetry(&session);
         status = print_sweep(&session, &text);
+        if (status == STATUS_OK)
+            print_clock(&session); /* behind work: an idle GPU is slow */
         if (fflush(stdout) != 0 && status == STATUS_OK)
             status = status_set(&text, STATUS_IO, "stdout: writing failed");
     }

@@ -235,6 +235,7 @@ static void add_layers(struct reader *reader, const struct gguf_architecture *ar
     else if (attends)
         read_dims(reader, numbers, &full, &window);
     window = reader_slide(&window, tokens);
+    window.drafts = arch->drafts_slide;
     if (memchr(layers->kinds, LAYER_STATE, layers->count) != NULL ||
         memchr(layers->kinds, LAYER_BOTH, layers->count) != NULL)
         state = read_state(reader, arch->recurrence);

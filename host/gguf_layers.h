@@ -25,10 +25,11 @@ struct gguf_architecture {
     bool slides;
     uint32_t window; /* where the header gives none; 0: then nothing slides */
     bool sinks;
-    bool gaps;   /* layers without KV heads keep nothing */
-    bool shares; /* the last layers share, and shared_kv_layers must say how many */
-    bool unsaid; /* layers share index keys, and nothing says which */
-    bool pools;  /* DeepSeek-V4's layout */
+    bool drafts_slide; /* draft layers attend a window, as MiMo-V2's in vllm's mimo_v2_mtp.py */
+    bool gaps;         /* layers without KV heads keep nothing */
+    bool shares;       /* the last layers share, and shared_kv_layers must say how many */
+    bool unsaid;       /* layers share index keys, and nothing says which */
+    bool pools;        /* DeepSeek-V4's layout */
 };
 
 /* Reads what every layer keeps into the reader's model; draft layers (nextn_predict_layers) are not

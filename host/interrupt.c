@@ -29,6 +29,10 @@ void interrupt_install(void) {
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+    /* A terminal that is gone; under nohup nobody minds. */
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        (void)sigaction(SIGHUP, &action, NULL);
 }
 
 bool interrupt_asked(void) {

@@ -1,5 +1,6 @@
 /* Parse, dispatch, exit code. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,14 @@ static int flush_output(void) {
         return 0;
     (void)fprintf(stderr, "kvgauge: writing to the standard output failed: %s\n", strerror(errno));
     return 2;
+}
+
+/* A stream that the caller closed is held open, so that no file that is opened later gets its
+ * number and with it what is printed. Reading alone: printing fails, and is said to. */
+static void keep_standard_streams(void) {
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", O_RDONLY);
 }
 
 static int print_version(void) {
@@ -49,8 +58,11 @@ static int dispatch(const struct options *options, int argc, char *const *argv) 
 }
 
 int main(int argc, char **argv) {
-    /* A reader that goes away (head) is an output error like a full disk, not a silent death. */
+    /* A reader that goes away (head) is an output error like a full disk, not a silent death; so is
+     * the end of what ulimit -f allows. */
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    keep_standard_streams();
     if (argc < 2) {
         options_print_help(0, stderr);
         return 2;

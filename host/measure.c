@@ -1,4 +1,4 @@
-/* The sampling loop and its statistics. */
+/* The sampling loop: whose turn it is, when the canary reads, who has enough. */
 #include "measure.h"
 
 #include <stdlib.h>
@@ -7,27 +7,37 @@
 #include "interrupt.h"
 #include "progress.h"
 
-enum {
-    MEASURE_LEAST_SAMPLES = 5,
-    MEASURE_MOST_SAMPLES = 10000,
-    MEASURE_MARK_START = 0, /* part p ends at mark p + 1 */
-    MEASURE_MARK_END = 1,   /* of a window of one part */
+enum { MEASURE_MARK_START = 0 }; /* part p ends at mark p + 1 */
+
+/* Of one measure_run. Canary speeds are kept as kB/s so that the same statistics serve. */
+struct loop {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    const struct measure_limits *limits;
+    struct measure_contender *contenders;
+    uint32_t count;
+    struct watch *watches; /* [count] */
+    uint64_t start_ns;     /* by the wall */
+
+    const void *dev_canary;
+    uint64_t canary_bytes;
+    uint64_t *canary_kb_per_s;
+    uint64_t canary_count, canary_capacity;
+    double canary_ns; /* of the last reading */
+    double since_ns;  /* of steps behind it */
 };
 
-/* The canary reads this much: enough to be cold and steady, little enough to cost nothing. */
-#define MEASURE_CANARY_BYTES ((uint64_t)512 << 20)
+/* What the loop keeps of one contender. */
+struct watch {
+    uint64_t *canary_before; /* [series.capacity] which reading came before each sample */
+    uint64_t *sorted;        /* [series.capacity] */
+    uint64_t next_look;      /* count at which the interval is looked at again */
+    uint32_t bad_readings;   /* in a row */
+};
 
-static int compare_u64(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(const uint64_t *sorted, uint64_t count, double at) {
-    const double position = at * (double)(count - 1);
-    const uint64_t below = (uint64_t)position;
-    const uint64_t above = below + 1 < count ? below + 1 : below;
-    const double part = position - (double)below;
-    return (double)sorted[below] * (1 - part) + (double)sorted[above] * part;
+const char *measure_stop_name(enum measure_stop stop) {
+    static const char *const names[] = {NULL, "interval", "max-time", "samples", "most samples"};
+    return names[stop];
 }
 
 enum status measure_summarise(const uint64_t *values, uint64_t count, struct writer_summary *out,
@@ -37,11 +47,11 @@ enum status measure_summarise(const uint64_t *values, uint64_t count, struct wri
         return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %llu samples",
                           (unsigned long long)count);
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_u64);
+    measure_order_sort(sorted, count);
     *out = (struct writer_summary){
-        .median = quantile(sorted, count, 0.5),
-        .q1 = quantile(sorted, count, 0.25),
-        .q3 = quantile(sorted, count, 0.75),
+        .median = measure_order_quantile(sorted, count, 0.5),
+        .q1 = measure_order_quantile(sorted, count, 0.25),
+        .q3 = measure_order_quantile(sorted, count, 0.75),
         .min = (double)sorted[0],
         .max = (double)sorted[count - 1],
         .n = count,
@@ -49,39 +59,6 @@ enum status measure_summarise(const uint64_t *values, uint64_t count, struct wri
     free(sorted);
     return STATUS_OK;
 }
-
-/* `reads` streaming reads of the same bytes in one timed window. */
-static enum status stream_times(const struct backend_ops *ops, struct backend_device *device,
-                                const void *dev_from, uint64_t bytes, uint64_t reads,
-                                double *gb_per_s, struct status_text *text) {
-    enum status status = ops->mark(device, MEASURE_MARK_START, text);
-    for (uint64_t read = 0; read < reads && status == STATUS_OK; read++)
-        status = ops->stream_read(device, dev_from, bytes, text);
-    if (status == STATUS_OK)
-        status = ops->mark(device, MEASURE_MARK_END, text);
-    if (status == STATUS_OK)
-        status = ops->synchronize(device, text);
-    if (status != STATUS_OK)
-        return status;
-    const uint64_t ns = ops->elapsed_ns(device, MEASURE_MARK_START, MEASURE_MARK_END);
-    *gb_per_s = (double)bytes * (double)reads / (double)(ns == 0 ? 1 : ns);
-    return STATUS_OK;
-}
-
-enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
-                           const void *dev_from, uint64_t bytes, double *gb_per_s,
-                           struct status_text *text) {
-    return stream_times(ops, device, dev_from, bytes, 1, gb_per_s, text);
-}
-
-/* Canary speeds, kept as kB/s so that the same quantiles serve. */
-struct canary_log {
-    uint64_t *kb_per_s;
-    uint64_t count;
-    uint64_t capacity;
-    const void *dev_from;
-    uint64_t bytes;
-};
 
 static bool grow(uint64_t **array, uint64_t capacity) {
     uint64_t *moved = realloc(*array, capacity * sizeof **array);
@@ -95,35 +72,20 @@ static uint64_t wider(uint64_t capacity) {
     return capacity == 0 ? 64 : capacity * 2;
 }
 
-static enum status sing(const struct backend_ops *ops, struct backend_device *device,
-                        struct canary_log *log, struct status_text *text) {
+static enum status sing(struct loop *loop, struct status_text *text) {
     double gb_per_s;
-    const enum status status =
-        measure_stream(ops, device, log->dev_from, log->bytes, &gb_per_s, text);
+    const enum status status = measure_stream(loop->ops, loop->device, loop->dev_canary,
+                                              loop->canary_bytes, &gb_per_s, text);
     if (status != STATUS_OK)
         return status;
-    if (log->count == log->capacity) {
-        if (!grow(&log->kb_per_s, wider(log->capacity)))
+    if (loop->canary_count == loop->canary_capacity) {
+        if (!grow(&loop->canary_kb_per_s, wider(loop->canary_capacity)))
             return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for canary samples");
-        log->capacity = wider(log->capacity);
+        loop->canary_capacity = wider(loop->canary_capacity);
     }
-    log->kb_per_s[log->count++] = (uint64_t)(gb_per_s * 1e6);
-    return STATUS_OK;
-}
-
-static enum status finish_canary(const struct canary_log *log, struct measure_canary *out,
-                                 struct status_text *text) {
-    struct writer_summary all, first, last;
-    const uint64_t third = log->count < 3 ? 1 : log->count / 3;
-    enum status status = measure_summarise(log->kb_per_s, log->count, &all, text);
-    if (status == STATUS_OK)
-        status = measure_summarise(log->kb_per_s, third, &first, text);
-    if (status == STATUS_OK)
-        status = measure_summarise(log->kb_per_s + log->count - third, third, &last, text);
-    if (status != STATUS_OK)
-        return status;
-    out->gb_per_s = all.median * 1e-6;
-    out->drift_percent = (last.median / first.median - 1) * 100;
+    loop->canary_kb_per_s[loop->canary_count++] = gb_per_s < 1e-6 ? 1 : (uint64_t)(gb_per_s * 1e6);
+    loop->canary_ns = (double)loop->canary_bytes / gb_per_s;
+    loop->since_ns = 0;
     return STATUS_OK;
 }
 
@@ -140,139 +102,235 @@ static enum status run_part(const struct measure_contender *contender, int part,
     return contender->work[part].run(contender->work[part].context, text);
 }
 
-static enum status series_grow(struct measure_series *series, struct status_text *text) {
+static enum status make_room(struct measure_series *series, struct watch *watch,
+                             struct status_text *text) {
     if (series->count < series->capacity)
         return STATUS_OK;
-    bool grown = grow(&series->step_ns, wider(series->capacity));
+    const uint64_t capacity = wider(series->capacity);
+    bool grown = grow(&series->step_ns, capacity) && grow(&series->canary_mb_per_s, capacity) &&
+                 grow(&watch->canary_before, capacity) && grow(&watch->sorted, capacity);
     for (int part = 0; part < MEASURE_PARTS && grown; part++)
-        grown = grow(&series->part_ns[part], wider(series->capacity));
+        grown = grow(&series->part_ns[part], capacity);
     if (!grown)
         return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
-    series->capacity = wider(series->capacity);
+    series->capacity = capacity;
     return STATUS_OK;
 }
 
-static enum status sample_once(const struct backend_ops *ops, struct backend_device *device,
-                               struct measure_contender *contender, struct status_text *text) {
-    enum status status = series_grow(&contender->series, text);
-    if (status == STATUS_OK)
-        status = ops->mark(device, MEASURE_MARK_START, text);
+static enum status run_step(const struct loop *loop, const struct measure_contender *contender,
+                            struct status_text *text) {
+    enum status status = loop->ops->mark(loop->device, MEASURE_MARK_START, text);
     for (int part = 0; part < MEASURE_PARTS && status == STATUS_OK; part++) {
         if (!has_part(contender, part))
             continue;
         status = run_part(contender, part, text);
         if (status == STATUS_OK)
-            status = ops->mark(device, (uint32_t)part + 1, text);
+            status = loop->ops->mark(loop->device, (uint32_t)part + 1, text);
     }
-    if (status == STATUS_OK)
-        status = ops->synchronize(device, text);
-    if (status != STATUS_OK)
-        return status;
-    struct measure_series *series = &contender->series;
-    const uint64_t i = series->count++;
+    return status == STATUS_OK ? loop->ops->synchronize(loop->device, text) : status;
+}
+
+/* The times of the step that just ran become sample `count`; false, and no sample, where the clock
+ * did not go forward over the step, over attention, or went backwards over a part. */
+static bool keep_times(const struct loop *loop, const struct measure_contender *contender,
+                       struct measure_series *series) {
     uint32_t last = MEASURE_MARK_START;
     for (int part = 0; part < MEASURE_PARTS; part++) {
-        series->part_ns[part][i] = 0;
-        if (!has_part(contender, part))
-            continue;
-        series->part_ns[part][i] = ops->elapsed_ns(device, last, (uint32_t)part + 1);
-        last = (uint32_t)part + 1;
+        uint64_t ns = 0;
+        if (has_part(contender, part)) {
+            ns = loop->ops->elapsed_ns(loop->device, last, (uint32_t)part + 1);
+            last = (uint32_t)part + 1;
+            if (!measure_is_time(ns) && (ns > 0 || part == MEASURE_ATTEND))
+                return false;
+        }
+        series->part_ns[part][series->count] = ns;
     }
-    series->step_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, last);
+    const uint64_t ns = loop->ops->elapsed_ns(loop->device, MEASURE_MARK_START, last);
+    series->step_ns[series->count] = ns;
+    return measure_is_time(ns);
+}
+
+/* The one place where a sample starts. */
+static enum status sample_once(struct loop *loop, uint32_t at, struct status_text *text) {
+    struct measure_contender *contender = &loop->contenders[at];
+    struct measure_series *series = &contender->series;
+    struct watch *watch = &loop->watches[at];
+    enum status status = make_room(series, watch, text);
+    if (status == STATUS_OK)
+        status = run_step(loop, contender, text);
+    if (status != STATUS_OK)
+        return status;
+    if (!keep_times(loop, contender, series)) {
+        series->clockless++;
+        return ++watch->bad_readings < MEASURE_BAD_READINGS ? STATUS_OK
+                                                            : measure_clock_refuses(text);
+    }
+    watch->bad_readings = 0;
+    watch->canary_before[series->count] = loop->canary_count;
+    series->timed_ns += (double)series->step_ns[series->count];
+    loop->since_ns += (double)series->step_ns[series->count++];
     return STATUS_OK;
 }
 
-static bool enough(const struct measure_series *series, const struct measure_limits *limits,
-                   double wall_s, uint32_t contenders) {
+static bool is_narrow(const struct measure_series *series, struct watch *watch, double percent) {
+    memcpy(watch->sorted, series->step_ns, series->count * sizeof *watch->sorted);
+    measure_order_sort(watch->sorted, series->count);
+    return measure_order_noise_percent(watch->sorted, series->count) <= percent;
+}
+
+/* Whether a contender has enough, and by which rule. The interval is sorted for after every eighth
+ * more samples only, so that looking costs less than sampling. */
+static enum measure_stop enough(const struct loop *loop, uint32_t at, double wall_s) {
+    const struct measure_limits *limits = loop->limits;
+    const struct measure_series *series = &loop->contenders[at].series;
+    struct watch *watch = &loop->watches[at];
     if (limits->samples > 0)
-        return series->count >= limits->samples;
-    if (series->count >= MEASURE_MOST_SAMPLES)
-        return true;
+        return series->count >= limits->samples ? MEASURE_STOP_SAMPLES : MEASURE_STOP_NOT;
     if (series->count < MEASURE_LEAST_SAMPLES)
-        return false;
-    double timed_s = 0;
-    for (uint64_t i = 0; i < series->count; i++)
-        timed_s += (double)series->step_ns[i] * 1e-9;
-    return timed_s >= limits->min_time_s || wall_s >= limits->max_time_s * contenders;
+        return MEASURE_STOP_NOT;
+    const bool most = series->count >= MEASURE_MOST_SAMPLES;
+    const bool late = wall_s >= limits->max_time_s * loop->count;
+    if (series->timed_ns * 1e-9 >= limits->min_time_s &&
+        (most || late || series->count >= watch->next_look)) {
+        watch->next_look = series->count + 1 + series->count / 8;
+        if (is_narrow(series, watch, limits->max_noise_percent))
+            return MEASURE_STOP_INTERVAL;
+    }
+    return most ? MEASURE_STOP_MOST : late ? MEASURE_STOP_TIME : MEASURE_STOP_NOT;
+}
+
+/* One contender's turn; `went_on` is set when it took a sample. */
+static enum status visit(struct loop *loop, uint32_t at, bool *went_on, struct status_text *text) {
+    struct measure_contender *contender = &loop->contenders[at];
+    if (interrupt_asked())
+        return status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
+    if (contender->seen.stop == MEASURE_STOP_NOT) {
+        const uint64_t now_ns = progress_now_ns();
+        const uint64_t wall_ns = now_ns > loop->start_ns ? now_ns - loop->start_ns : 0;
+        contender->seen.stop = enough(loop, at, (double)wall_ns * 1e-9);
+    }
+    if (contender->seen.stop != MEASURE_STOP_NOT)
+        return STATUS_OK;
+    *went_on = true;
+    enum status status = STATUS_OK;
+    if (loop->canary_count == 0 || loop->since_ns >= loop->canary_ns)
+        status = sing(loop, text);
+    return status == STATUS_OK ? sample_once(loop, at, text) : status;
+}
+
+static enum status go_round(struct loop *loop, struct status_text *text) {
+    enum status status = STATUS_OK;
+    bool went_on = true;
+    for (uint64_t round = 0; went_on && status == STATUS_OK; round++) {
+        went_on = false;
+        for (uint32_t i = 0; i < loop->count && status == STATUS_OK; i++)
+            status = visit(loop, round % 2 == 0 ? i : loop->count - 1 - i, &went_on, text);
+    }
+    return status;
+}
+
+/* The canary over the time in which one contender had its samples. */
+static enum status finish_canary(const uint64_t *kb_per_s, uint64_t count,
+                                 struct measure_canary *out, struct status_text *text) {
+    struct writer_summary all, first, last;
+    const uint64_t third = count < 3 ? 1 : count / 3;
+    enum status status = measure_summarise(kb_per_s, count, &all, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(kb_per_s, third, &first, text);
+    if (status == STATUS_OK)
+        status = measure_summarise(kb_per_s + count - third, third, &last, text);
+    if (status != STATUS_OK)
+        return status;
+    out->gb_per_s = all.median * 1e-6;
+    out->drift_percent = (last.median / first.median - 1) * 100;
+    return STATUS_OK;
+}
+
+static enum status finish(const struct loop *loop, uint32_t at, double launch_ns,
+                          struct status_text *text) {
+    struct measure_contender *contender = &loop->contenders[at];
+    struct measure_series *series = &contender->series;
+    const struct watch *watch = &loop->watches[at];
+    if (series->count == 0)
+        return STATUS_OK;
+    /* Reading i is the one before, where canary_before says how many there were: i + 1. */
+    const uint64_t first = watch->canary_before[0] - 1;
+    uint64_t last = watch->canary_before[series->count - 1];
+    last = last < loop->canary_count ? last : loop->canary_count - 1;
+    for (uint64_t i = 0; i < series->count; i++) {
+        const uint64_t before = watch->canary_before[i] - 1;
+        const uint64_t after = before < last ? before + 1 : last;
+        series->canary_mb_per_s[i] =
+            (loop->canary_kb_per_s[before] + loop->canary_kb_per_s[after]) / 2000;
+    }
+    contender->seen.launch_ns = launch_ns;
+    memcpy(watch->sorted, series->step_ns, series->count * sizeof *watch->sorted);
+    measure_order_sort(watch->sorted, series->count);
+    contender->seen.interval = measure_order_interval(watch->sorted, series->count);
+    contender->seen.outliers = measure_order_outliers(watch->sorted, series->count);
+    const uint64_t *readings = loop->canary_kb_per_s + first;
+    const enum status status = finish_canary(readings, last - first + 1, &contender->canary, text);
+    return status != STATUS_OK
+               ? status
+               : measure_stability_judge(series->step_ns, series->count, readings, last - first + 1,
+                                         &contender->seen.verdict, text);
+}
+
+/* One untimed step each: first touches and code loading are not what is measured. */
+static enum status warm_up(struct loop *loop, struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < loop->count && status == STATUS_OK; i++) {
+        struct measure_series *series = &loop->contenders[i].series;
+        status = sample_once(loop, i, text);
+        series->count = series->clockless = 0;
+        series->timed_ns = 0;
+        loop->watches[i].bad_readings = 0;
+    }
+    loop->since_ns = 0;
+    return status;
 }
 
 enum status measure_run(const struct backend_ops *ops, struct backend_device *device,
                         struct measure_contender *contenders, uint32_t count,
-                        const struct measure_limits *limits, struct measure_canary *canary,
-                        struct status_text *text) {
-    struct canary_log log = {0};
-    log.dev_from = pool_dev_memory(contenders[0].pool, &log.bytes);
-    if (log.bytes > MEASURE_CANARY_BYTES)
-        log.bytes = MEASURE_CANARY_BYTES;
-    enum status status = STATUS_OK;
-    /* One untimed step each: first touches and code loading are not what is measured. */
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = sample_once(ops, device, &contenders[i], text);
-        contenders[i].series.count = 0;
+                        const struct measure_limits *limits, struct status_text *text) {
+    struct loop loop = {
+        .ops = ops, .device = device, .limits = limits, .contenders = contenders, .count = count};
+    loop.dev_canary = pool_dev_memory(contenders[0].pool, &loop.canary_bytes);
+    if (loop.canary_bytes > MEASURE_STREAM_BYTES)
+        loop.canary_bytes = MEASURE_STREAM_BYTES;
+    loop.watches = calloc(count, sizeof *loop.watches);
+    enum status status = loop.watches != NULL
+                             ? STATUS_OK
+                             : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to measure");
+    double launch_ns = 0;
+    if (status == STATUS_OK)
+        status = measure_launch(ops, device, loop.dev_canary, &launch_ns, text);
+    if (status == STATUS_OK)
+        status = warm_up(&loop, text);
+    loop.start_ns = progress_now_ns();
+    if (status == STATUS_OK)
+        status = go_round(&loop, text);
+    if (status == STATUS_OK)
+        status = sing(&loop, text);
+    for (uint32_t i = 0; i < count && loop.canary_count > 0; i++) {
+        struct status_text why = {""};
+        const enum status finished = finish(&loop, i, launch_ns, &why);
+        if (status == STATUS_OK && finished != STATUS_OK)
+            status = status_set(text, finished, "%s", why.line);
     }
-    const uint64_t start_ns = progress_now_ns();
-    bool done = false;
-    for (uint64_t round = 0; !done && status == STATUS_OK; round++) {
-        done = true;
-        status = sing(ops, device, &log, text);
-        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-            const uint32_t at = round % 2 == 0 ? i : count - 1 - i;
-            const double wall_s = (double)(progress_now_ns() - start_ns) * 1e-9;
-            if (interrupt_asked())
-                status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
-            else if (!enough(&contenders[at].series, limits, wall_s, count)) {
-                status = sample_once(ops, device, &contenders[at], text);
-                done = false;
-            }
-        }
+    for (uint32_t i = 0; i < count && loop.watches != NULL; i++) {
+        free(loop.watches[i].canary_before);
+        free(loop.watches[i].sorted);
     }
-    if (log.count > 0) {
-        const enum status finished = finish_canary(&log, canary, text);
-        status = status == STATUS_OK ? finished : status;
-    }
-    free(log.kb_per_s);
+    free(loop.watches);
+    free(loop.canary_kb_per_s);
     return status;
 }
 
 void measure_series_free(struct measure_series *series) {
     free(series->step_ns);
+    free(series->canary_mb_per_s);
     for (int part = 0; part < MEASURE_PARTS; part++)
         free(series->part_ns[part]);
     *series = (struct measure_series){0};
-}
-
-enum status measure_sweep_run(const struct backend_ops *ops, struct backend_device *device,
-                              struct measure_sweep *out, struct status_text *text) {
-    *out = (struct measure_sweep){0};
-    struct backend_facts facts;
-    ops->facts(device, &facts);
-    uint64_t largest = (uint64_t)1 << 20 << (MEASURE_SWEEP_POINTS - 1);
-    while (largest > facts.memory_free_bytes / 4 && largest > (uint64_t)1 << 20)
-        largest /= 2;
-    struct backend_memory memory = {0};
-    enum status status =
-        ops->memory_allocate(device, largest, "the read sweep's buffer", &memory, text);
-    if (status == STATUS_OK)
-        status = ops->memory_fill(device, memory.dev_address, 1, largest, text);
-    for (uint64_t bytes = (uint64_t)1 << 20; bytes <= largest && status == STATUS_OK; bytes *= 2) {
-        /* Small buffers are read so often that starting the threads does not count. */
-        const uint64_t reads =
-            bytes < MEASURE_CANARY_BYTES / 2 ? MEASURE_CANARY_BYTES / 2 / bytes : 1;
-        double best = 0;
-        /* The fastest of several windows: a cache that helps at all helps at least once. */
-        for (int window = 0; window < 5 && status == STATUS_OK; window++) {
-            double gb_per_s = 0;
-            status = stream_times(ops, device, memory.dev_address, bytes, reads, &gb_per_s, text);
-            best = gb_per_s > best ? gb_per_s : best;
-        }
-        out->bytes[out->count] = bytes;
-        out->gb_per_s[out->count++] = best;
-    }
-    for (uint32_t i = out->count; i-- > 0;)
-        if (out->gb_per_s[i] <= out->gb_per_s[out->count - 1] * 1.25)
-            out->plateau_bytes = out->bytes[i];
-        else
-            break;
-    ops->memory_free(device, &memory);
-    return status;
 }

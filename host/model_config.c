@@ -130,6 +130,9 @@ static enum status read_model(struct reader *reader) {
     else
         (void)model_guess(reader, named);
     read_native_context(reader);
+    reader->model->hidden_size = reader_hint(reader, "hidden_size|n_embd|d_model");
+    reader->model->experts =
+        reader_hint(reader, "num_experts|num_local_experts|n_routed_experts|moe_num_experts");
     return reader->status == STATUS_OK ? model_check(reader->model, reader->text) : reader->status;
 }
 

@@ -318,7 +318,7 @@ enum status family_step3p5(struct reader *reader) {
 }
 
 /* mimo_v2_flash: K and V rows differ, and sliding layers have heads of their own; 1 slides (vllm
- * mimo_v2.py). */
+ * mimo_v2.py). Draft layers slide too (vllm mimo_v2_mtp.py). */
 enum status family_mimo2(struct reader *reader) {
     struct layer_list layers = {.count = reader_layer_count(reader)};
     struct model_group full = reader_attention(reader, NULL);
@@ -341,6 +341,7 @@ enum status family_mimo2(struct reader *reader) {
     window.v_dim = reader_want(reader, "window.v_dim", "swa_v_head_dim", 1, JSON_TEXT_MOST_DIM,
                                window.k_dim, "as k_dim");
     window.sinks = reader_flag(reader, "add_swa_attention_sink_bias", false);
+    window.drafts = any(&layers, LAYER_WINDOW);
     return add_layers(reader, &layers, &full, &window);
 }
 

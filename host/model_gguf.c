@@ -25,7 +25,7 @@ static const struct gguf_architecture architectures[] = {
     {.name = "laguna"},
     {.name = "step35"},
     {.name = "muse-glimmer"},
-    {.name = "mimo2"},
+    {.name = "mimo2", .drafts_slide = true},
     {.name = "glm-dsa", .unsaid = true},
     {.name = "deepseek4", .pools = true},
     {.name = "deci", .gaps = true},
@@ -136,6 +136,8 @@ static enum status read_architecture(struct reader *reader, const char *name) {
         (void)gguf_layers_read(reader, arch);
     reader->model->native_context =
         reader_want(reader, "native_context", "context_length", 1, UINT32_MAX, 0, "");
+    reader->model->hidden_size = reader_hint(reader, "embedding_length");
+    reader->model->experts = reader_hint(reader, "expert_count");
     if (!known && reader->status == STATUS_OK) {
         char remark[160];
         (void)snprintf(remark, sizeof remark, "a guess: %s is not known, read as plain attention",

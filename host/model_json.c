@@ -44,6 +44,15 @@ static const struct number_key *find_number(const char *name) {
     return NULL;
 }
 
+static enum status read_flag(const cJSON *item, const char *origin, bool *out,
+                             struct status_text *text) {
+    if (!cJSON_IsBool(item))
+        return status_set(text, STATUS_BAD_INPUT, "%s: %s: true or false is expected", origin,
+                          item->string);
+    *out = cJSON_IsTrue(item) != 0;
+    return STATUS_OK;
+}
+
 static enum status read_field(const cJSON *item, const char *origin, struct model_group *group,
                               struct status_text *text) {
     const struct number_key *key = find_number(item->string);
@@ -67,13 +76,10 @@ static enum status read_field(const cJSON *item, const char *origin, struct mode
     }
     if (strcmp(item->string, "family") == 0)
         return json_text_string(item, origin, "family", group->family, sizeof group->family, text);
-    if (strcmp(item->string, "sinks") == 0) {
-        if (!cJSON_IsBool(item))
-            return status_set(text, STATUS_BAD_INPUT, "%s: sinks: true or false is expected",
-                              origin);
-        group->sinks = cJSON_IsTrue(item) != 0;
-        return STATUS_OK;
-    }
+    if (strcmp(item->string, "sinks") == 0)
+        return read_flag(item, origin, &group->sinks, text);
+    if (strcmp(item->string, "drafts") == 0)
+        return read_flag(item, origin, &group->drafts, text);
     if (strcmp(item->string, "assumed") == 0 || strcmp(item->string, "note") == 0)
         return STATUS_OK;
     char name[40];
@@ -141,6 +147,28 @@ static enum status read_assumed(const cJSON *list, const char *origin, struct mo
     return STATUS_OK;
 }
 
+/* What a model need not say of itself. */
+static enum status read_sizes(const cJSON *root, const char *origin, struct model *out,
+                              struct status_text *text) {
+    const struct {
+        const char *name;
+        uint64_t least, most;
+        uint32_t *to;
+    } sizes[] = {{"hidden_size", 1, JSON_TEXT_MOST_DIM, &out->hidden_size},
+                 {"experts", 0, JSON_TEXT_MOST_HEADS, &out->experts}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, sizes[i].name);
+        uint64_t value = 0;
+        if (item == NULL || cJSON_IsNull(item))
+            continue;
+        status = json_text_number(item, origin, sizes[i].name, sizes[i].least, sizes[i].most,
+                                  &value, text);
+        *sizes[i].to = (uint32_t)value;
+    }
+    return status;
+}
+
 static enum status read_model(const cJSON *root, const char *origin, struct model *out,
                               struct status_text *text) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(root, "groups");
@@ -155,6 +183,8 @@ static enum status read_model(const cJSON *root, const char *origin, struct mode
     if (status == STATUS_OK && native != NULL && !cJSON_IsNull(native))
         status = json_text_number(native, origin, "native_context", 1, (uint64_t)1 << 53,
                                   &out->native_context, text);
+    if (status == STATUS_OK)
+        status = read_sizes(root, origin, out, text);
     const cJSON *assumed = cJSON_GetObjectItemCaseSensitive(root, "assumed");
     if (status == STATUS_OK && assumed != NULL && !cJSON_IsArray(assumed))
         status = status_set(text, STATUS_BAD_INPUT, "%s: assumed: a list is expected", origin);

@@ -135,6 +135,13 @@ uint32_t reader_want(struct reader *reader, const char *field, const char *keys,
     return reader->status == STATUS_OK ? otherwise : 1;
 }
 
+uint32_t reader_hint(const struct reader *reader, const char *keys) {
+    const cJSON *item = reader_find(reader, keys, NULL);
+    return cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble <= 1u << 24
+               ? (uint32_t)item->valuedouble
+               : 0;
+}
+
 double reader_factor(struct reader *reader, const char *field, const char *key) {
     const cJSON *item = reader_find(reader, key, NULL);
     if (!cJSON_IsNumber(item) || !(item->valuedouble > 0) || !(item->valuedouble <= 1024)) {
@@ -191,13 +198,14 @@ void reader_leave(struct reader *reader, struct reader_place place) {
 
 static bool same_geometry(const struct model_group *a, const struct model_group *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->sinks == b->sinks &&
-           a->kv_heads == b->kv_heads && a->k_dim == b->k_dim && a->v_dim == b->v_dim &&
-           a->window_tokens == b->window_tokens && a->latent_dim == b->latent_dim &&
-           a->rope_dim == b->rope_dim && a->entry_dim == b->entry_dim &&
-           a->tokens_per_entry == b->tokens_per_entry && a->key_dim == b->key_dim &&
-           a->top_k == b->top_k && strcmp(a->family, b->family) == 0 && a->heads == b->heads &&
-           a->state_rows == b->state_rows && a->state_cols == b->state_cols &&
-           a->conv_channels == b->conv_channels && a->conv_taps == b->conv_taps;
+           a->drafts == b->drafts && a->kv_heads == b->kv_heads && a->k_dim == b->k_dim &&
+           a->v_dim == b->v_dim && a->window_tokens == b->window_tokens &&
+           a->latent_dim == b->latent_dim && a->rope_dim == b->rope_dim &&
+           a->entry_dim == b->entry_dim && a->tokens_per_entry == b->tokens_per_entry &&
+           a->key_dim == b->key_dim && a->top_k == b->top_k && strcmp(a->family, b->family) == 0 &&
+           a->heads == b->heads && a->state_rows == b->state_rows &&
+           a->state_cols == b->state_cols && a->conv_channels == b->conv_channels &&
+           a->conv_taps == b->conv_taps;
 }
 
 static struct model_group *group_like(const struct reader *reader,

@@ -38,6 +38,8 @@ uint32_t reader_need(struct reader *reader, const char *field, const char *keys,
                      uint64_t most);
 uint32_t reader_want(struct reader *reader, const char *field, const char *keys, uint64_t least,
                      uint64_t most, uint32_t otherwise, const char *why);
+/* A number that nothing depends on: 0 where there is none, or no count of anything. */
+uint32_t reader_hint(const struct reader *reader, const char *keys);
 /* A factor above 0, which may have a fraction. */
 double reader_factor(struct reader *reader, const char *field, const char *key);
 /* true or false. */

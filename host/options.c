@@ -130,13 +130,20 @@ static enum status set_defaults(struct options *options, struct status_text *mes
     if (options->save_path != NULL && options->resume_path != NULL)
         return status_set(message, STATUS_BAD_INPUT,
                           "--save and --resume exclude each other: --resume appends to its file");
+    if (options->weights_format != BACKEND_WEIGHTS_NONE && options->weights_read_bytes == 0)
+        return status_set(message, STATUS_BAD_INPUT,
+                          "--weights-format says how --weights-read is stored: give both");
     return check_until_full(options, message);
 }
 
 enum status options_parse(int argc, char *const *argv, struct options *options,
                           struct status_text *message) {
-    *options = (struct options){
-        .state_value_bytes = 4, .tp = 1, .seed = 1, .min_time_s = 1.0, .max_time_s = NOT_GIVEN_S};
+    *options = (struct options){.state_value_bytes = 4,
+                                .tp = 1,
+                                .seed = 1,
+                                .max_noise_percent = 2.0,
+                                .min_time_s = 1.0,
+                                .max_time_s = NOT_GIVEN_S};
     if (argc < 2)
         return status_set(message, STATUS_BAD_INPUT, "a command is expected");
     if (!options_command_find(argv[1], &options->command)) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backend.h"
 #include "expect.h"
 #include "format.h"
 #include "formula.h"
@@ -84,6 +85,8 @@ struct options {
     bool budget_given;
     uint64_t budget_bytes;
     uint64_t weights_bytes;
+    uint64_t weights_read_bytes;         /* 0: not given */
+    enum backend_weights weights_format; /* NONE: the backend's default */
     enum options_until until_full;
     bool itemise;
 
@@ -107,7 +110,8 @@ struct options {
     enum options_data data;
     bool rotate; /* --rotate hadamard */
     uint64_t seed;
-    uint64_t samples; /* 0: until --min-time */
+    uint64_t samples; /* 0: until --max-noise and --min-time */
+    double max_noise_percent;
     double min_time_s;
     double max_time_s;
     char *suite; /* owned, or NULL */

@@ -229,6 +229,21 @@ PARSER(weights) {
     return number_parse_bytes(option, text, &options->weights_bytes, message);
 }
 
+PARSER(weights_read) {
+    const enum status status =
+        number_parse_bytes(option, text, &options->weights_read_bytes, message);
+    if (status == STATUS_OK && options->weights_read_bytes == 0)
+        return refuse(option, text, "bytes above 0: 512MiB, 3.2GB (without the option none are)",
+                      message);
+    return status;
+}
+
+PARSER(weights_format) {
+    CHOOSE("f32", "bf16", "fp8_e4m3")
+    options->weights_format = (enum backend_weights)(BACKEND_WEIGHTS_F32 + chosen);
+    return status;
+}
+
 PARSER(until_full) {
     CHOOSE("seqs", "tokens")
     options->until_full = chosen == 0 ? OPTIONS_UNTIL_SEQS : OPTIONS_UNTIL_TOKENS;
@@ -319,16 +334,28 @@ PARSER(expect_file) {
     return keep(&options->expect_file, text, message);
 }
 
-PARSER(tolerance) {
+/* "1%" or "0.5". */
+static enum status parse_percent(const char *option, const char *text, double *out,
+                                 struct status_text *message) {
     char number[32];
     (void)snprintf(number, sizeof number, "%s", text);
     if (strlen(text) < sizeof number && number[0] != '\0' && text[strlen(text) - 1] == '%')
         number[strlen(text) - 1] = '\0';
+    double percent;
     if (strlen(text) >= sizeof number ||
-        number_parse_seconds(option, number, &options->tolerance_percent, NULL) != STATUS_OK ||
-        !(options->tolerance_percent > 0 && options->tolerance_percent <= 100))
+        number_parse_seconds(option, number, &percent, NULL) != STATUS_OK ||
+        !(percent > 0 && percent <= 100))
         return refuse(option, text, "percent above 0, at most 100: 1%, 0.5", message);
+    *out = percent;
     return STATUS_OK;
+}
+
+PARSER(tolerance) {
+    return parse_percent(option, text, &options->tolerance_percent, message);
+}
+
+PARSER(max_noise) {
+    return parse_percent(option, text, &options->max_noise_percent, message);
 }
 
 PARSER(itemise) {

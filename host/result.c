@@ -1,6 +1,7 @@
 /* From the modules' structs to the columns of result_fields.def. */
 #include "result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backend_build.h"
@@ -50,6 +51,18 @@ double result_ceiling_share(const struct result *result) {
     return result_read_gb_per_s(result) / result->canary.gb_per_s;
 }
 
+void result_add_reason(struct result *result, const char *words) {
+    if (words[0] == '\0')
+        return;
+    /* A row that counts draft layers says so whatever else it says. */
+    const struct run_case *one = result->which;
+    if (result->reason[0] == '\0' && one->options->draft_layers > 0)
+        (void)snprintf(result->reason, sizeof result->reason, "%s", one->model.remark);
+    const size_t used = strlen(result->reason);
+    (void)snprintf(result->reason + used, sizeof result->reason - used, "%s%s",
+                   used > 0 ? "; " : "", words);
+}
+
 static struct writer_value text_value(const char *text) {
     if (text == NULL || text[0] == '\0')
         return (struct writer_value){.kind = WRITER_NULL};
@@ -90,7 +103,18 @@ static void set_run(const struct result_run *run, struct writer_value *values) {
         values[RESULT_THREADS] = number_value(facts->threads);
 }
 
-static void set_case(const struct result *result, struct writer_value *values) {
+/* A row that counts draft layers says so: its model's name does not. */
+static const char *reason_words(const struct result *result, struct result_row *out) {
+    if (result->which->options->draft_layers == 0 ||
+        (result->status != RESULT_OK && result->reason[0] != '\0'))
+        return result->reason;
+    (void)snprintf(out->reason, sizeof out->reason, "%s%s%s", result->which->model.remark,
+                   result->reason[0] != '\0' ? "; " : "", result->reason);
+    return out->reason;
+}
+
+static void set_case(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
     const struct run_case *one = result->which;
     const struct options *options = one->options;
     values[RESULT_SEED] = number_value(options->seed);
@@ -115,9 +139,7 @@ static void set_case(const struct result *result, struct writer_value *values) {
             values[RESULT_INDEX_FORMAT] = text_value(formula_index_name(storage.index));
     values[RESULT_KERNEL] = text_value(result->kernel);
     values[RESULT_STATUS] = text_value(result_status_name(result->status));
-    /* A row that counts draft layers says so: its model's name does not. */
-    const bool drafts = options->draft_layers > 0 && result->reason[0] == '\0';
-    values[RESULT_REASON] = text_value(drafts ? one->model.remark : result->reason);
+    values[RESULT_REASON] = text_value(reason_words(result, out));
 }
 
 static void set_bytes(const struct result *result, struct writer_value *values) {
@@ -146,6 +168,28 @@ static void set_bytes(const struct result *result, struct writer_value *values) 
         values[RESULT_RESIDENT_BYTES] = number_value(result->resident_bytes);
 }
 
+static struct writer_value samples_value(const uint64_t *samples, uint64_t count) {
+    return (struct writer_value){.kind = WRITER_SAMPLES,
+                                 .as.samples = {.values = samples, .count = count}};
+}
+
+static void set_seen(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
+    const struct measure_seen *seen = &result->seen;
+    values[RESULT_SAMPLES_NS] = samples_value(result->series.step_ns, result->series.count);
+    values[RESULT_CANARY_MB_S] =
+        samples_value(result->series.canary_mb_per_s, result->series.count);
+    if (seen->interval.high > 0) {
+        out->interval[0] = seen->interval.low;
+        out->interval[1] = seen->interval.high;
+        values[RESULT_STEP_INTERVAL_NS] = samples_value(out->interval, 2);
+    }
+    values[RESULT_STOPPED_BY] = text_value(measure_stop_name(seen->stop));
+    values[RESULT_OUTLIERS] = number_value(seen->outliers);
+    values[RESULT_LAUNCH_NS] = real_value(seen->launch_ns);
+    values[RESULT_STABILITY] = text_value(measure_stability_name(seen->verdict.stability));
+}
+
 static void set_speed(const struct result_run *run, const struct result *result,
                       struct writer_value *values) {
     const double seqs = (double)result->which->seqs;
@@ -159,9 +203,6 @@ static void set_speed(const struct result_run *run, const struct result *result,
     for (size_t i = 0; i < sizeof summaries / sizeof summaries[0]; i++)
         values[summaries[i].field] =
             (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *summaries[i].summary};
-    values[RESULT_SAMPLES_NS] = (struct writer_value){
-        .kind = WRITER_SAMPLES,
-        .as.samples = {.values = result->series.step_ns, .count = result->series.count}};
     values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->kv.median);
     values[RESULT_READ_GB_S] = real_value(result_read_gb_per_s(result));
     values[RESULT_CEILING_GB_S] = real_value(canary->gb_per_s);
@@ -176,13 +217,74 @@ static void set_speed(const struct result_run *run, const struct result *result,
     }
 }
 
+static void set_circumstances(const struct result *result, struct writer_value *values) {
+    const struct telemetry_summary *telemetry = &result->telemetry;
+    const struct measure_energy *energy = &result->energy;
+    values[RESULT_CLOCKS] = text_value(telemetry->clocks);
+    if (telemetry->has_temperature)
+        values[RESULT_TEMPERATURE] = real_value(telemetry->temperature_c);
+    if (energy->has_power)
+        values[RESULT_POWER_W] = real_value(energy->power_w);
+    /* A step makes one token for every sequence. */
+    if (energy->has_energy)
+        values[RESULT_ENERGY_J] = real_value(energy->step_j / (double)result->which->seqs);
+    if (telemetry->has_reasons)
+        values[RESULT_THROTTLE_REASONS] = (struct writer_value){
+            .kind = WRITER_TEXTS,
+            .as.texts = {.values = telemetry->reasons, .count = telemetry->reason_count}};
+    if (telemetry->has_other_processes)
+        values[RESULT_OTHER_PROCESSES] = number_value(telemetry->other_processes);
+    if (telemetry->has_other_bytes)
+        values[RESULT_OTHER_PROCESS_BYTES] = number_value(telemetry->other_bytes);
+    if (telemetry->has_other_load)
+        values[RESULT_OTHER_LOAD] = real_value(telemetry->other_load_percent);
+}
+
+/* What is there without a speed, too. */
+static void set_weights(const struct result *result, struct writer_value *values) {
+    const struct result_weights *weights = &result->weights;
+    values[RESULT_WEIGHTS_READ_BYTES] = number_value(weights->shape.read_bytes);
+    values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
+    values[RESULT_WEIGHTS_LIBRARY] = text_value(weights->library);
+    if (weights->library[0] != '\0')
+        values[RESULT_WEIGHTS_ERROR] = real_value(weights->error);
+    if (result->has_overtakes)
+        values[RESULT_KV_OVERTAKES] = number_value(result->overtakes_tokens);
+}
+
+void result_share(const struct result *result, struct step_share *out) {
+    step_share_take(&result->groups, result->kv.median, result->weights.shape.read_bytes,
+                    result->parts[MEASURE_WEIGHTS].median, out);
+}
+
+static void set_whole_step(const struct result *result, struct result_row *out) {
+    struct writer_value *values = out->values;
+    const struct writer_summary *weights = &result->parts[MEASURE_WEIGHTS];
+    values[RESULT_WEIGHTS_NS] =
+        (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *weights};
+    values[RESULT_WEIGHTS_GB_S] =
+        real_value((double)result->weights.shape.read_bytes / weights->median);
+    values[RESULT_STEP_TOKENS_S] =
+        real_value((double)result->which->seqs * 1e9 / result->step.median);
+    if (result->has_baseline)
+        values[RESULT_STEP_SPEED_VS_BASELINE] = real_value(result->step_speed_vs_baseline);
+    struct step_share share;
+    result_share(result, &share);
+    values[RESULT_STEP_PARTS] =
+        (struct writer_value){.kind = WRITER_OBJECTS,
+                              .as.objects = {.fields = step_share_fields,
+                                             .values = out->step_parts,
+                                             .field_count = STEP_SHARE_FIELD_COUNT,
+                                             .count = step_share_values(&share, out->step_parts)}};
+}
+
 void result_values(const struct result_run *run, const struct result *result,
                    struct result_row *out) {
     struct writer_value *values = out->values;
     for (size_t i = 0; i < RESULT_FIELD_COUNT; i++)
         values[i] = (struct writer_value){.kind = WRITER_NULL};
     set_run(run, values);
-    set_case(result, values);
+    set_case(result, out);
     if (result->has_sizes)
         set_bytes(result, values);
     if (result->has_work) {
@@ -206,6 +308,13 @@ void result_values(const struct result_run *run, const struct result *result,
         values[RESULT_FORMAT_ERROR] = real_value(result->verify.format_error);
         values[RESULT_VERIFIED_FRACTION] = real_value(result->verify.verified_fraction);
     }
-    if (result->has_speed)
+    if (result->has_speed) {
         set_speed(run, result, values);
+        set_circumstances(result, values);
+        set_seen(result, out);
+    }
+    if (result->weights.shape.read_bytes > 0)
+        set_weights(result, values);
+    if (result->weights.shape.read_bytes > 0 && result->has_speed)
+        set_whole_step(result, out);
 }

@@ -11,9 +11,9 @@
 
 /* What makes a row the same row. */
 static const enum result_field key_fields[] = {
-    RESULT_MODEL,      RESULT_K_FORMAT, RESULT_V_FORMAT, RESULT_INDEX_FORMAT,
-    RESULT_TOKENS,     RESULT_SEQS,     RESULT_TP,       RESULT_PAGE_TOKENS,
-    RESULT_PAGE_ORDER, RESULT_DATA,     RESULT_ROTATE,   RESULT_SEED,
+    RESULT_MODEL,  RESULT_K_FORMAT, RESULT_V_FORMAT,           RESULT_INDEX_FORMAT,   RESULT_TOKENS,
+    RESULT_SEQS,   RESULT_TP,       RESULT_PAGE_TOKENS,        RESULT_PAGE_ORDER,     RESULT_DATA,
+    RESULT_ROTATE, RESULT_SEED,     RESULT_WEIGHTS_READ_BYTES, RESULT_WEIGHTS_FORMAT,
 };
 enum { KEY_FIELDS = sizeof key_fields / sizeof key_fields[0], KEY_BYTES = 512 };
 
@@ -86,10 +86,34 @@ static enum status read_row(const char *line, size_t size, const char *origin, c
     return status;
 }
 
-/* Leaves the file behind its last whole line. */
-static enum status cut_off(FILE *file, const char *path, off_t end, struct status_text *text) {
-    if (fflush(file) != 0 || ftruncate(fileno(file), end) != 0 || fseeko(file, end, SEEK_SET) != 0)
+/* Leaves the file behind its last whole line, which may lack its line break. */
+static enum status cut_off(FILE *file, const char *path, off_t end, bool no_break,
+                           struct status_text *text) {
+    if (fflush(file) != 0 || ftruncate(fileno(file), end) != 0 ||
+        fseeko(file, end, SEEK_SET) != 0 ||
+        (no_break && (fputc('\n', file) == EOF || fflush(file) != 0)))
         return status_set(text, STATUS_IO, "--resume %s: %s", path, strerror(errno));
+    return STATUS_OK;
+}
+
+/* The last line, where no line break ends it: a whole row that is kept, or what a kill or a full
+ * disk left of one, which begins as rows do. Anything else is somebody's file and stays as it is.
+ */
+static enum status read_tail(const char *line, size_t size, const char *origin, const char *device,
+                             struct resume *resume, bool *whole, struct status_text *text) {
+    char start[64];
+    cJSON *row = NULL;
+    *whole = json_text_parse(line, size, origin, &row, NULL) == STATUS_OK;
+    cJSON_Delete(row);
+    if (*whole)
+        return read_row(line, size, origin, device, resume, text);
+    const size_t length = (size_t)snprintf(start, sizeof start, "{\"%s\":", result_fields[0].name);
+    if (memcmp(line, start, size < length ? size : length) != 0)
+        return status_set(text, STATUS_BAD_INPUT, "%s: not a row of kvgauge run", origin);
+    (void)fprintf(stderr,
+                  "kvgauge: %s was cut off after %zu bytes; they are dropped, and the row is done "
+                  "again where this run has it\n",
+                  origin, size);
     return STATUS_OK;
 }
 
@@ -100,12 +124,14 @@ static enum status read_rows(const char *path, const char *device, struct resume
     off_t end = 0;
     ssize_t size;
     enum status status = STATUS_OK;
+    bool no_break = false;
     for (unsigned number = 1;
          status == STATUS_OK && (size = getline(&line, &room, resume->file)) > 0; number++) {
         char origin[300];
         (void)snprintf(origin, sizeof origin, "--resume %.200s, line %u", path, number);
         if (line[size - 1] != '\n') {
-            (void)fprintf(stderr, "kvgauge: %s was cut off and is done again\n", origin);
+            status = read_tail(line, (size_t)size, origin, device, resume, &no_break, text);
+            end += no_break ? size : 0;
             break;
         }
         if (size > 1)
@@ -113,7 +139,7 @@ static enum status read_rows(const char *path, const char *device, struct resume
         end += size;
     }
     free(line);
-    return status == STATUS_OK ? cut_off(resume->file, path, end, text) : status;
+    return status == STATUS_OK ? cut_off(resume->file, path, end, no_break, text) : status;
 }
 
 enum status resume_open(const char *path, const char *device, struct resume *out,

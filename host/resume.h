@@ -18,7 +18,7 @@ struct resume {
 
 /* Opens `path`, which is made where it is not there, and reads its rows. A last line that was cut
  * off is cut away, and stderr says so. STATUS_BAD_INPUT: not a file of rows (file and line are
- * named), or one with rows of another device than `device`. */
+ * named), or one with rows of another device than `device`; the file is left as it was. */
 enum status resume_open(const char *path, const char *device, struct resume *out,
                         struct status_text *text);
 /* The file stays open. */

@@ -208,8 +208,11 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("rotate", rotate);
     INHERIT("seed", seed);
     INHERIT("samples", samples);
+    INHERIT("max-noise", max_noise_percent);
     INHERIT("min-time", min_time_s);
     INHERIT("max-time", max_time_s);
+    INHERIT("weights-read", weights_read_bytes);
+    INHERIT("weights-format", weights_format);
 #undef INHERIT
 }
 

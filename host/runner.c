@@ -9,6 +9,8 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "run_weights.h"
+#include "telemetry_watch.h"
 
 /* Cached values the references may read per row. */
 #define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
@@ -28,6 +30,7 @@ struct work {
     size_t count;
     size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
     struct memory_budget budget;
+    struct weights_read *weights; /* NULL: none are read */
 };
 
 static void fail(struct entry *entry, enum status status, const struct status_text *why) {
@@ -47,6 +50,8 @@ static void say(const struct work *work, const struct entry *entry, const char *
 static void plan_entries(struct work *work) {
     for (size_t i = 0; i < work->count; i++) {
         struct entry *entry = &work->entries[i];
+        if (entry->result.status != RESULT_OK)
+            continue;
         struct status_text why = {""};
         struct pool_request request;
         enum status status = run_case_request(work->one, entry->result.format, &request, &why);
@@ -60,6 +65,42 @@ static void plan_entries(struct work *work) {
                                 (unsigned long long)work->budget.budget_bytes, work->budget.source);
         if (status != STATUS_OK)
             fail(entry, status, &why);
+    }
+}
+
+/* What --weights-read amounts to in this case; refused, that is every row's reason. */
+static void plan_weights(struct work *work, const struct backend_facts *facts) {
+    struct runner *runner = work->runner;
+    struct status_text why = {""};
+    struct result_weights weights = {0};
+    const enum status status = run_weights_plan(runner->ops, runner->device, runner->options, facts,
+                                                work->one, &weights.shape, &why);
+    for (size_t i = 0; i < work->count; i++) {
+        struct result *result = &work->entries[i].result;
+        result->weights = weights;
+        result->has_overtakes = run_weights_overtaken(work->one, result->format, &weights.shape,
+                                                      &result->overtakes_tokens);
+        if (status != STATUS_OK)
+            fail(&work->entries[i], status, &why);
+    }
+}
+
+/* Takes them, unless every row is there or refused already. */
+static void take_weights(struct work *work, const struct backend_facts *facts) {
+    struct runner *runner = work->runner;
+    struct result_weights weights = work->entries[0].result.weights;
+    bool wanted = false;
+    for (size_t i = 0; i < work->count; i++)
+        wanted = wanted || (!work->entries[i].done && work->entries[i].result.status == RESULT_OK);
+    if (!wanted || weights.shape.read_bytes == 0)
+        return;
+    struct status_text why = {""};
+    const enum status status = run_weights_take(runner->ops, runner->device, runner->options, facts,
+                                                &weights, &work->weights, &why);
+    for (size_t i = 0; i < work->count; i++) {
+        work->entries[i].result.weights = weights;
+        if (status != STATUS_OK && work->entries[i].result.status == RESULT_OK)
+            fail(&work->entries[i], status, &why);
     }
 }
 
@@ -166,7 +207,7 @@ static enum status summarise_kv(const struct measure_series *series, struct writ
 }
 
 static enum status summarise(struct result *result, struct measure_contender *contender,
-                             const struct measure_canary *canary, struct status_text *text) {
+                             struct status_text *text) {
     measure_series_free(&result->series);
     result->series = contender->series;
     contender->series = (struct measure_series){0};
@@ -177,7 +218,15 @@ static enum status summarise(struct result *result, struct measure_contender *co
             measure_summarise(series->part_ns[part], series->count, &result->parts[part], text);
     if (status == STATUS_OK)
         status = summarise_kv(series, &result->kv, text);
-    result->canary = *canary;
+    result->canary = contender->canary;
+    result->seen = contender->seen;
+    result_add_reason(result, result->seen.verdict.words);
+    if (series->clockless > 0) {
+        char words[96];
+        (void)snprintf(words, sizeof words, "%llu steps left out: the device's clock did not go on",
+                       (unsigned long long)series->clockless);
+        result_add_reason(result, words);
+    }
     result->has_speed = status == STATUS_OK;
     return status;
 }
@@ -195,11 +244,26 @@ static enum status itemise(const struct runner *runner, struct entry *entry,
     return status;
 }
 
+/* Energy by itself, and what else a reader of the row has to know. */
+static enum status add_circumstances(const struct runner *runner, struct entry *entry,
+                                     const struct telemetry_watch *watch,
+                                     struct status_text *text) {
+    struct result *result = &entry->result;
+    const enum status status = measure_energy(runner->ops, runner->device, entry->step,
+                                              runner->telemetry, &result->energy, text);
+    telemetry_watch_summary(watch, &result->energy, &result->telemetry);
+    result_add_reason(result, result->telemetry.throttled);
+    if (result->telemetry.throttled[0] != '\0')
+        result->seen.verdict.stability = MEASURE_THROTTLED;
+    return status;
+}
+
 static void compare_with_baseline(const struct result *baseline, struct result *result) {
     if (!baseline->has_speed || !result->has_speed)
         return;
     result->has_baseline = true;
     result->kv_speed_vs_baseline = baseline->kv.median / result->kv.median;
+    result->step_speed_vs_baseline = baseline->step.median / result->step.median;
     result->tokens_vs_baseline =
         (double)baseline->sizes.formula_bytes / (double)result->sizes.formula_bytes;
 }
@@ -216,23 +280,33 @@ static void measure_batch(struct work *work) {
         if (work->entries[i].in_batch && work->entries[i].step != NULL) {
             which[count] = i;
             contenders[count].pool = work->entries[i].pool;
+            if (work->weights != NULL)
+                contenders[count].work[MEASURE_WEIGHTS] =
+                    (struct measure_work){weights_read_run, work->weights};
             contenders[count++].step = work->entries[i].step;
         }
     if (count > 0)
         say(work, &work->entries[which[0]], "measuring, formats interleaved");
     const struct measure_limits limits = {.samples = options->samples,
+                                          .max_noise_percent = options->max_noise_percent,
                                           .min_time_s = options->min_time_s,
                                           .max_time_s = options->max_time_s};
-    struct measure_canary canary = {0};
+    struct telemetry_watch watch = {0};
     if (count > 0 && status == STATUS_OK)
-        status =
-            measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
+        status = telemetry_watch_begin(runner->ops, runner->device, contenders[0].step,
+                                       runner->telemetry, &watch, &why);
+    if (count > 0 && status == STATUS_OK)
+        status = measure_run(runner->ops, runner->device, contenders, count, &limits, &why);
+    if (count > 0 && status == STATUS_OK)
+        status = telemetry_watch_end(runner->ops, runner->device, runner->telemetry, &watch, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
         enum status summed =
-            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
+            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &why) : status;
         if (summed == STATUS_OK)
             summed = itemise(runner, entry, &why);
+        if (summed == STATUS_OK)
+            summed = add_circumstances(runner, entry, &watch, &why);
         if (summed != STATUS_OK)
             fail(entry, summed, &why);
         measure_series_free(&contenders[i].series);
@@ -256,7 +330,7 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
             continue;
         entry->in_batch = false;
         tear_down(entry);
-        if (entry->done || status != STATUS_OK)
+        if (entry->done)
             continue;
         if (!entry->result.has_speed && entry->result.status == RESULT_OK) {
             entry->result.status = RESULT_INTERRUPTED;
@@ -266,7 +340,11 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
             compare_with_baseline(&work->entries[work->baseline].result, &entry->result);
         entry->done = true;
         progress_clear();
-        status = row(context, &entry->result, text);
+        /* Where one output fails, the other still gets every row that is measured. */
+        struct status_text why = {""};
+        const enum status given = row(context, &entry->result, &why);
+        if (given != STATUS_OK && status == STATUS_OK)
+            status = status_set(text, given, "%s", why.line);
         work->runner->quarters_done += 2;
     }
     return status;
@@ -292,10 +370,12 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
     }
     struct backend_facts facts;
     runner->ops->facts(runner->device, &facts);
-    memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
-                       runner->options->weights_bytes, &work.budget);
+    plan_weights(&work, &facts);
+    run_weights_budget(runner->options, &facts, &work.entries[0].result.weights.shape,
+                       &work.budget);
     plan_entries(&work);
     skip_there(&work);
+    take_weights(&work, &facts);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
         if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
@@ -309,6 +389,7 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
         if (status == STATUS_OK && interrupt_asked())
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
+    weights_read_destroy(work.weights);
     for (size_t i = 0; i < work.count; i++) {
         tear_down(&work.entries[i]);
         measure_series_free(&work.entries[i].result.series);

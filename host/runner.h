@@ -8,12 +8,14 @@
 
 #include "result.h"
 #include "resume.h"
+#include "telemetry.h"
 
 struct runner {
     const struct backend_ops *ops;
     struct backend_device *device;
     const struct options *options; /* the command line: kernel, budget, weights */
     const struct result_run *run;
+    struct telemetry *telemetry; /* NULL: nothing is known of the device's circumstances */
     const struct resume *resume; /* rows that are not to be given again; NULL: none */
     uint64_t rows_there;         /* of those, so far */
     uint64_t quarters_done; /* of rows, for the progress line: filled, verified, measured, given */

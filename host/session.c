@@ -180,25 +180,34 @@ enum status session_output_append(struct session_output *output, FILE *file, con
     return writer_open(WRITER_JSONL, file, fields, field_count, NULL, &output->saved, text);
 }
 
+/* Which output it was that failed. */
+static enum status failed_at(enum status status, const char *where, const struct status_text *why,
+                             struct status_text *text) {
+    return status == STATUS_OK ? status : status_set(text, status, "%s: %s", where, why->line);
+}
+
+static const char standard_output[] = "the standard output";
+
 enum status session_output_row(struct session_output *output, const struct writer_value *values,
                                struct status_text *text) {
     /* The file first: what is saved does not depend on who reads stdout. */
+    struct status_text why = {""};
     enum status status = STATUS_OK;
     if (output->saved != NULL)
-        status = writer_row(output->saved, values, text);
-    const enum status shown = writer_row(output->shown, values, text);
-    return status == STATUS_OK ? shown : status;
+        status = failed_at(writer_row(output->saved, values, &why), output->path, &why, text);
+    const enum status shown = writer_row(output->shown, values, &why);
+    return status == STATUS_OK ? failed_at(shown, standard_output, &why, text) : status;
 }
 
 enum status session_output_close(struct session_output *output, struct status_text *text) {
-    enum status status = writer_close(output->shown, text);
+    struct status_text why = {""};
+    enum status status = failed_at(writer_close(output->shown, &why), standard_output, &why, text);
     if (output->saved != NULL) {
-        struct status_text why = {""};
         enum status saved = writer_close(output->saved, &why);
         if (fclose(output->file) != 0 && saved == STATUS_OK)
-            saved = status_set(&why, STATUS_IO, "%s: %s", output->path, strerror(errno));
+            saved = status_set(&why, STATUS_IO, "%s", strerror(errno));
         if (saved != STATUS_OK && status == STATUS_OK)
-            status = status_set(text, saved, "%s", why.line);
+            status = failed_at(saved, output->path, &why, text);
         else if (saved == STATUS_OK)
             (void)fprintf(stderr, "kvgauge: rows saved in %s\n", output->path);
     }

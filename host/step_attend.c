@@ -33,6 +33,8 @@ static enum status upload_plan(struct step *step, struct step_plan *cut, struct 
         .segment_count = plan->segment_count,
         .row_count = plan->row_count,
         .worker_count = plan->worker_count,
+        .host_segments = plan->segments,
+        .host_row_first = plan->row_first,
     };
     const struct {
         uint64_t offset;
@@ -160,7 +162,11 @@ static enum status choose_kernel(struct step *step, uint32_t index, bool selecte
                                                  model->query_heads, selected, &why);
     if (status != STATUS_OK && (step->asked_kernel != NULL || status != STATUS_REFUSED))
         return status_set(text, status, "%s", why.line);
-    while (status == STATUS_REFUSED && *++name != NULL) {
+    uint32_t automatic = 0;
+    while (step->ops->kernels[automatic] != NULL)
+        automatic++;
+    automatic -= step->ops->kernels_by_name;
+    while (status == STATUS_REFUSED && ++name < step->ops->kernels + automatic) {
         attention->kernel = *name;
         status = step->ops->attend_check(step->device, attention->kernel, page, model->query_heads,
                                          selected, NULL);

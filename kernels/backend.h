@@ -1,5 +1,5 @@
-/* The only door to a device: facts, memory, timers, append, attend, index scores, state steps, the
- * read ceiling.
+/* The only door to a device: facts, memory, timers, append, attend, index scores, state steps,
+ * products with weights, the read ceiling.
  * A backend is a table of functions over an opaque device. Work given to a device runs in the
  * order it was given; `synchronize` waits for it. Pointers named dev_ are addresses on the device
  * (for the cpu backend: plain addresses) and come from `memory_allocate`. */
@@ -30,6 +30,7 @@ struct backend_facts {
     char backend[16];       /* "cpu" */
     char device[96];        /* the product's name */
     char driver[32];        /* "" where there is none */
+    char pci_bus_id[32];    /* "00000000:01:00.0", by which other libraries know it; or "" */
     uint32_t compute_units; /* cores in use, or SMs */
     uint32_t threads;       /* threads in use; 0 where it makes no sense */
     uint64_t llc_bytes;     /* last-level cache that counts for a cold read */
@@ -42,7 +43,8 @@ struct backend_facts {
     uint64_t memory_taken_bytes;
     char memory_source[64];   /* which number that is: "MemAvailable", "cgroup memory.max" */
     char instruction_set[64]; /* the code path chosen at start: "avx512", "neon", "sm_90", ... */
-    bool integrated;          /* device memory is host memory: what one takes the other loses */
+    char blas[64];   /* what computes products: "libopenblas.so.0"; "" until libraries_open */
+    bool integrated; /* device memory is host memory: what one takes the other loses */
 };
 
 struct backend_memory {
@@ -70,6 +72,9 @@ struct backend_plan {
     uint32_t segment_count;
     uint32_t row_count;
     uint32_t worker_count;
+    /* The same segments on the host, read while work is given and not after; NULL: not there. */
+    const struct backend_segment *host_segments;
+    const uint32_t *host_row_first;
 };
 
 /* Where the tokens of one group and layer lie. Token t of sequence s is slot t % page_tokens of
@@ -180,11 +185,33 @@ struct backend_state_step {
     float *dev_conv_outputs;       /* [seqs][conv_channels] */
 };
 
+/* How weights, and what they are multiplied with, are stored. */
+enum backend_weights {
+    BACKEND_WEIGHTS_NONE,
+    BACKEND_WEIGHTS_F32,
+    BACKEND_WEIGHTS_BF16,
+    BACKEND_WEIGHTS_FP8_E4M3,
+};
+
+/* outputs[b][r] = sum over c of inputs[b][c] * weights[r][c], accumulated in fp32: what a decode
+ * step does with a weight matrix. cols and rows are multiples of 16, addresses too. */
+struct backend_product {
+    enum backend_weights format; /* one of the backend's list */
+    uint32_t batch, rows, cols;
+    const void *dev_weights; /* [rows][cols] */
+    const void *dev_inputs;  /* [batch][cols], in the same format */
+    float *dev_outputs;      /* [batch][rows] */
+    void *dev_workspace;     /* product_workspace_bytes */
+};
+
 enum { BACKEND_MARKS = 8 };
 
 struct backend_ops {
     const char *name;           /* "cpu" */
     const char *const *kernels; /* attend kernels, the default first, NULL-terminated */
+    uint32_t kernels_by_name;   /* so many at the end of that list run only when they are named */
+    /* What `product` takes, the default first, ended by BACKEND_WEIGHTS_NONE; NULL: no products. */
+    const enum backend_weights *weights_formats;
 
     enum status (*open)(const struct backend_options *options, struct backend_device **out,
                         struct status_text *text);
@@ -231,6 +258,16 @@ struct backend_ops {
                                 const struct backend_index_select *work, struct status_text *text);
     enum status (*state_step)(struct backend_device *device, const struct backend_state_step *work,
                               struct status_text *text);
+    /* Opens what is opened only when it is needed: the library behind `kernel` (NULL: no kernel is
+     * named) and behind products of `weights` (NONE: there are none). To be called before memory is
+     * planned, as libraries take some. STATUS_MISSING names the library and the package that brings
+     * it, STATUS_REFUSED a format that this device does not multiply. NULL where nothing is. */
+    enum status (*libraries_open)(struct backend_device *device, const char *kernel,
+                                  enum backend_weights weights, struct status_text *text);
+    /* After libraries_open with that format. NULL together with weights_formats. */
+    enum status (*product)(struct backend_device *device, const struct backend_product *work,
+                           struct status_text *text);
+    uint64_t (*product_workspace_bytes)(struct backend_device *device);
     /* The ceiling: reads every byte of the range once, by plain streaming, all workers. */
     enum status (*stream_read)(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text);
@@ -238,6 +275,11 @@ struct backend_ops {
     /* Copies within the device, all workers; reads and writes `bytes` each. */
     enum status (*stream_copy)(struct backend_device *device, void *dev_to, const void *dev_from,
                                uint64_t bytes, struct status_text *text);
+
+    /* The clock that the arithmetic runs at now, counted by the device itself in some 10 ms, behind
+     * the work given so far; waits for its end. 0: it cannot be told. NULL in a backend that cannot
+     * count. Not while recording. */
+    enum status (*clock_mhz)(struct backend_device *device, double *mhz, struct status_text *text);
 
     /* Work given between record_begin and record_end is kept, not run; replay gives all of it again
      * in one call (a CUDA graph). The pointers in it must stay good. All four are NULL in a backend

@@ -4,6 +4,7 @@
 #include "format.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format_bf16.h"
@@ -108,6 +109,16 @@ bool format_find_record(const char *name, enum format_id *out) {
 bool format_fits(enum format_id id, uint32_t values) {
     const uint32_t group = format_table[id].group_values;
     return format_is_record(id) ? values == group : values != 0 && values % group == 0;
+}
+
+void format_multiples_words(enum format_id id, uint32_t values, char *out, size_t out_bytes) {
+    const uint32_t group = format_table[id].group_values;
+    const uint64_t below = values / group * group, above = (uint64_t)below + group;
+    if (below == 0 || above > UINT32_MAX)
+        (void)snprintf(out, out_bytes, "%llu", (unsigned long long)(below == 0 ? above : below));
+    else
+        (void)snprintf(out, out_bytes, "%llu or %llu", (unsigned long long)below,
+                       (unsigned long long)above);
 }
 
 uint32_t format_payload_bytes(enum format_id id, uint32_t values) {

@@ -13,6 +13,7 @@
 #define FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "status.h"
@@ -64,6 +65,9 @@ bool format_find_record(const char *name, enum format_id *out);
 /* True when a row of `values` values can be stored: a multiple of group_values, not 0; of a record
  * the very number. */
 bool format_fits(enum format_id id, uint32_t values);
+/* For messages: the multiples of group_values on both sides of `values`, "64 or 96". Below the
+ * first there is none, and none past 32 bits. */
+void format_multiples_words(enum format_id id, uint32_t values, char *out, size_t out_bytes);
 
 /* Bytes of a row of `values` values, which must fit. */
 uint32_t format_payload_bytes(enum format_id id, uint32_t values);

@@ -102,12 +102,12 @@ static enum status check_dim(const struct model *model, enum format_id format, c
     if (format_is_record(format))
         return status_set(text, STATUS_REFUSED, "%s: %s is a row of %u values, not %s of %u",
                           model->name, info->name, info->group_values, what, dim);
-    const uint32_t below = dim / info->group_values * info->group_values;
+    char multiples[48];
+    format_multiples_words(format, dim, multiples, sizeof multiples);
     return status_set(text, STATUS_REFUSED,
                       "%s: %s cannot hold %s of %u values: its scale covers %u values, so the dim "
-                      "must be a multiple of that (%u or %u would do)",
-                      model->name, info->name, what, dim, info->group_values,
-                      below > 0 ? below : info->group_values, below + info->group_values);
+                      "must be a multiple of that (%s would do)",
+                      model->name, info->name, what, dim, info->group_values, multiples);
 }
 
 /* Bytes of one latent, or of one pooled entry, which says only its whole width: as latent_dim,

@@ -73,6 +73,12 @@ static enum status check_group(const struct model *model, uint32_t g, struct sta
                           group->read_by_layers, group->layers);
     if (status != STATUS_OK)
         return status;
+    if (group->drafts && group->kind != MODEL_FULL && group->kind != MODEL_WINDOW &&
+        group->kind != MODEL_LATENT)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "%s: groups[%u] (%s): drafts: full, window and latent groups can have "
+                          "draft layers",
+                          model->name, g, model_kind_name(group->kind));
     switch (group->kind) {
     case MODEL_FULL:
         status = check_needed(model, g, window, 3, text);
@@ -168,6 +174,14 @@ static struct model_group *first_of(struct model *model, enum model_kind kind,
     return NULL;
 }
 
+/* The group that its source says draft layers belong to; NULL without one. */
+static struct model_group *named_for_drafts(struct model *model) {
+    for (uint32_t g = 0; g < model->group_count; g++)
+        if (model->groups[g].drafts)
+            return &model->groups[g];
+    return NULL;
+}
+
 /* Index keys of single tokens, as full and latent layers choose by. */
 static struct model_group *keys_of_tokens(struct model *model) {
     for (uint32_t g = 0; g < model->group_count; g++)
@@ -192,8 +206,11 @@ enum status model_add_drafts(const struct model *model, uint32_t drafts, struct 
     if (drafts == 0)
         return STATUS_OK;
     const bool compressed = first_of(out, MODEL_COMPRESSED, MODEL_COMPRESSED) != NULL;
-    struct model_group *main = compressed ? NULL : first_of(out, MODEL_FULL, MODEL_LATENT);
-    struct model_group *keys = main != NULL ? keys_of_tokens(out) : NULL;
+    struct model_group *main = named_for_drafts(out);
+    if (main == NULL && !compressed)
+        main = first_of(out, MODEL_FULL, MODEL_LATENT);
+    struct model_group *keys =
+        main != NULL && main->kind != MODEL_WINDOW ? keys_of_tokens(out) : NULL;
     if (main == NULL)
         main = first_of(out, MODEL_WINDOW, MODEL_WINDOW);
     if (main == NULL)

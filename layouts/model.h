@@ -35,6 +35,7 @@ struct model_group {
     uint32_t query_heads;     /* per layer; index: of its scores, 0: not known */
     bool query_heads_assumed; /* no source gave it: 8 per KV head, 64 for a latent */
     bool sinks;               /* one learned logit per query head joins the softmax */
+    bool drafts;              /* draft layers are layers of this group (model_add_drafts) */
 
     uint32_t kv_heads; /* full, window */
     uint32_t k_dim;
@@ -61,6 +62,8 @@ struct model {
     char name[96];
     char source[256];        /* where the numbers were read */
     uint64_t native_context; /* tokens; 0 when no source gives it */
+    uint32_t hidden_size;    /* of the residual stream; 0 when no source gives it */
+    uint32_t experts;        /* routed experts of a layer; 0: none, or no source says so */
     char assumed[192];       /* names of fields no source gave, comma separated; "" if none */
     char remark[256];        /* what goes with every row: a guess, a part left out; "" if none */
     uint32_t group_count;
@@ -82,16 +85,18 @@ enum status model_shard(const struct model *model, uint32_t ranks, struct model 
                         struct status_text *text);
 
 /* The model with `drafts` draft (multi-token prediction) layers more, each with a cache of its own,
- * and a remark that says so. A draft layer is one more layer of the model's main attention:
- * - the first full or latent group, and index keys of every token with it where the model has such
+ * and a remark that says so. A draft layer is one more layer
+ * - of the group that says so (`drafts`). MiMo-V2's attend a window: sglang's
+ *   mimo_v2_flash_nextn.py and vLLM's mimo_v2_mtp.py build them with the swa_ keys;
+ * - or else of the model's main attention:
+ *   the first full or latent group, and index keys of every token with it where the model has such
  *   keys. vLLM's deepseek_mtp.py builds DeepSeek's from the model's own decoder layer; GLM-5.3's
- *   published 1.5 GB of bf16 for one MTP layer at 1,048,576 tokens is a latent and an index key.
- * - where the long-range cache is compressed entries: the window group. The MTP entries of
- *   DeepSeek-V4's compress_ratios are 0, its window alone.
- * - else, with windows only: the first window group.
- * STATUS_REFUSED when the model has none of these. What a config says of its own draft layers is
- * not asked: MiMo-V2-Flash's, which attend a window, come out too large, and a drafter that is a
- * model by itself is a --model of its own. */
+ *   published 1.5 GB of bf16 for one MTP layer at 1,048,576 tokens is a latent and an index key;
+ * - where the long-range cache is compressed entries, of the window group. The MTP entries of
+ *   DeepSeek-V4's compress_ratios are 0, its window alone;
+ * - else, with windows only, of the first window group.
+ * STATUS_REFUSED when the model has none of these. A drafter that is a model by itself is a --model
+ * of its own. */
 enum status model_add_drafts(const struct model *model, uint32_t drafts, struct model *out,
                              struct status_text *text);
 

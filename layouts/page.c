@@ -13,13 +13,12 @@ static enum status check_fit(enum format_id format, const char *side, uint32_t d
     if (format_is_record(format))
         return status_set(text, STATUS_REFUSED, "%s is a row of %u values and cannot hold %u",
                           info->name, info->group_values, dim);
+    char multiples[48];
+    format_multiples_words(format, dim, multiples, sizeof multiples);
     return status_set(text, STATUS_REFUSED,
                       "%s cannot hold %s rows of %u values: one scale covers %u values, so the dim "
-                      "must be a multiple of %u (%u or %u would do)",
-                      info->name, side, dim, info->group_values, info->group_values,
-                      dim / info->group_values * info->group_values +
-                          (dim < info->group_values ? info->group_values : 0),
-                      (dim / info->group_values + 1) * info->group_values);
+                      "must be a multiple of %u (%s would do)",
+                      info->name, side, dim, info->group_values, info->group_values, multiples);
 }
 
 static bool plane_bytes(uint64_t rows, uint32_t row_bytes, uint64_t *out) {

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from report_page import page
-from report_rows import device_words, label, sections_of, six_lines, trouble
+from report_rows import device_words, label, sections_of, six_lines, state_words, trouble
 from result_rows import Unreadable, plain, read_rows, three, timed
 
 ABOUT = """\
@@ -62,7 +62,7 @@ def markdown_table(section):
             shown("percent_of_ceiling", "{:.0f}".format, trouble(row) is None),
             shown("format_error", "{:.4f}".format),
         ]
-        state = trouble(row) or "ok"
+        state = state_words(row)
         if row["status"] != "ok" and row["reason"]:
             state += f": {row['reason']}"
         out.append(f"| {plain_text(label(row))} | {' | '.join(cells)} | {plain_text(state)} |")
@@ -81,6 +81,10 @@ def markdown(sections, lines):
             "",
         ]
         out += markdown_table(section)
+        sentences = section.fit_sentences()
+        if sentences:
+            out += ["", "Time of a step by tokens of context:", ""]
+            out += [f"- {plain_text(words)}" for words in sentences]
     return "\n".join(out) + "\n"
 
 

@@ -1,6 +1,7 @@
 """What report.py says of rows, before it is Markdown or HTML: which belong together, which one
 stands for a format, what is wrong with one, and the six lines to post."""
 
+import fit_lines
 from result_rows import ASKED_BY_OPTION, counted, option, pair, plain, three, timed
 
 OVERHEADS = (  # pool = formula + these - shared
@@ -39,6 +40,13 @@ def trouble(row):
     return "hot" if row["cold"] is False else "hot or cold: unknown"
 
 
+def state_words(row):
+    """What a row is, and how its times moved where that is known and not as it should be."""
+    words = trouble(row) or "ok"
+    moved = row["stability"] if timed(row) else None
+    return words if moved in (None, "steady") else f"{words}, {moved}"
+
+
 class Section:
     """Rows of one file, device, model and setting, that differ in format and length alone."""
 
@@ -72,6 +80,16 @@ class Section:
     def at_best(self):
         return [row for row in self.rows if row["tokens"] == self.best_length()]
 
+    def fit_sentences(self):
+        """How time grows with the length, and where formats pass the baseline; cold rows alone."""
+        found = {}
+        for row in self.rows:
+            if trouble(row) is None and row["tokens"]:
+                found.setdefault(label(row), []).append(row)
+        return fit_lines.sentences(
+            [(name, is_baseline(rows), rows) for name, rows in found.items()]
+        )
+
     def setting(self):
         """What is not as usual, in words."""
         row, words = self.first, []
@@ -81,6 +99,8 @@ class Section:
             ("page_tokens", 16),
             ("page_order", "shuffled"),
             ("data", "normal"),
+            ("weights_read_bytes", None),
+            ("weights_format", None),
         ):
             if row[name] not in (usual, None):
                 words.append(f"{name.replace('_', ' ')} {row[name]}")
@@ -88,6 +108,10 @@ class Section:
             if option(row, name) != usual:
                 words.append(f"{name[2:]} {option(row, name)}")
         return ", ".join(words)
+
+
+def is_baseline(rows):
+    return all(r["kv_speed_vs_baseline"] == 1 and r["tokens_vs_baseline"] == 1 for r in rows)
 
 
 def sections_of(files):
@@ -105,6 +129,8 @@ def sections_of(files):
                 row["page_tokens"],
                 row["page_order"],
                 row["data"],
+                row["weights_read_bytes"],
+                row["weights_format"],
                 tuple(option(row, name) for name in ASKED_BY_OPTION),
             )
             found.setdefault(key, Section(path, row)).add(row)
@@ -156,7 +182,9 @@ def count_words(rows):
         f"{n:,} {state}" for state, n in states.items()
     )
     hot = sum(trouble(row) == "hot" for row in rows)
-    return words + (f" ({hot:,} hot in a cache: no percentage)" if hot else "")
+    moved = sum(timed(row) and row["stability"] not in (None, "steady") for row in rows)
+    words += f" ({hot:,} hot in a cache: no percentage)" if hot else ""
+    return words + (f"; the speed of {moved:,} moved while they were measured" if moved else "")
 
 
 def speed_words(row):

@@ -1,6 +1,14 @@
 """The tables of report.html. Every text out of a row passes escape()."""
 
-from report_rows import OVERHEADS, device_words, group_words, label, tokens_words, trouble
+from report_rows import (
+    OVERHEADS,
+    device_words,
+    group_words,
+    label,
+    state_words,
+    tokens_words,
+    trouble,
+)
 from report_svg import escape
 from result_rows import plain, three, timed
 
@@ -68,6 +76,11 @@ def bytes_table(rows):
     return out
 
 
+def fit_list(section):
+    lines = "".join(f"<li>{escape(words)}</li>" for words in section.fit_sentences())
+    return f"<h3>Time of a step by tokens of context</h3><ul>{lines}</ul>" if lines else ""
+
+
 def trouble_list(sections):
     rows = [row for section in sections for row in section.rows if row["status"] != "ok"]
     if not rows:
@@ -104,7 +117,7 @@ def all_rows(sections):
             shown.update(kv_tokens_per_s=None, read_gb_per_s=None, kv_speed_vs_baseline=None)
         if trouble(row) is not None:
             shown["percent_of_ceiling"] = None
-        state = trouble(row) or "ok"
+        state = state_words(row)
         state = (
             f'<span class="bad">{escape(state)}</span>' if row["status"] != "ok" else escape(state)
         )

@@ -11,7 +11,8 @@ import sys
 SCHEMA = 1
 TEXT = (
     "kvgauge_version git time_utc host suite backend device driver cuda kernel model k_format "
-    "v_format index_format page_order data rotate status reason"
+    "v_format index_format page_order data rotate weights_format weights_library clocks stopped_by "
+    "stability status reason"
 ).split()
 NUMBER = (
     "seed threads tokens seqs tp page_tokens formula_bytes paged_bytes pool_bytes driver_bytes "
@@ -20,10 +21,12 @@ NUMBER = (
     "padding_bytes shared_bytes partial_bytes spare_bytes page_table_bytes tensor_scale_bytes "
     "kv_tokens_per_s step_tokens_per_s ceiling_tokens_per_s read_gb_per_s ceiling_gb_per_s "
     "percent_of_ceiling kv_speed_vs_baseline tokens_vs_baseline kernel_error k_error v_error "
-    "format_error verified_fraction canary_drift_percent"
+    "format_error verified_fraction canary_drift_percent outliers launch_ns temperature power_w "
+    "energy_j other_processes other_process_bytes other_load_percent weights_read_bytes "
+    "weights_gb_per_s weights_error step_speed_vs_baseline kv_overtakes_weights_tokens"
 ).split()
 SIGNED = ("canary_drift_percent",)
-SUMMARY = ("step_ns", "attend_ns", "append_ns")
+SUMMARY = ("step_ns", "attend_ns", "append_ns", "weights_ns")
 GROUP_TEXT = ("kind", "words", "kernel")
 GROUP_NUMBER = (
     "layers",
@@ -145,7 +148,10 @@ def _check_lists(where, row):
     for name, good, allowed in (
         ("argv", lambda word: isinstance(word, str), "a list of words"),
         ("samples_ns", lambda ns: is_number(ns) and ns > 0, "a list of times"),
+        ("step_interval_ns", lambda ns: is_number(ns) and ns > 0, "two times"),
+        ("canary_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("groups", lambda _: True, "a list of objects"),
+        ("step_parts", lambda part: isinstance(part, dict), "a list of objects"),
     ):
         if row.setdefault(name, None) is None:
             row[name] = []

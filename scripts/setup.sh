@@ -5,7 +5,7 @@
 # Installs nothing that is already there, and then needs neither root nor a network.
 set -euo pipefail
 
-bench_packages=(build-essential cmake ninja-build pkg-config libcjson-dev libbenchmark-dev)
+bench_packages=(build-essential cmake ninja-build pkg-config libcjson-dev libbenchmark-dev libopenblas0)
 test_packages=(git patch libcmocka-dev python3 python3-venv clang clang-format clang-tidy llvm libclang-rt-dev libomp-dev
     shellcheck)
 # To an aarch64 machine its own compiler is no cross compiler.

@@ -123,9 +123,9 @@ enum status engine_layout_read(const struct engine *engine, const struct engine_
     for (uint32_t g = 0; g < model->group_count; g++)
         if (model->groups[g].kind == MODEL_COMPRESSED)
             return status_set(text, STATUS_REFUSED,
-                              "%s: how %s pages compressed entries (%s) is not known to this "
-                              "version",
-                              model->name, engine->name, "one buffer for rows of several sizes");
+                              "%s: how %s keeps compressed entries is not known to this version; "
+                              "--engine contiguous counts them",
+                              model->name, engine->version);
     enum status status =
         formula_compute(model, &storage, question->tokens, question->seqs, &at_length, text);
     storage.window_as_full = true;

@@ -30,6 +30,8 @@ static enum status open_device(const struct backend_options *options, struct bac
 }
 
 static void close_device(struct backend_device *device) {
+    if (device != NULL)
+        cpu_blas_close(&device->blas);
     free(device);
 }
 
@@ -116,6 +118,7 @@ static uint64_t elapsed_ns(struct backend_device *device, uint32_t from_mark, ui
 const struct backend_ops cpu_backend_ops = {
     .name = "cpu",
     .kernels = cpu_kernels,
+    .weights_formats = cpu_weights_formats,
     .open = open_device,
     .close = close_device,
     .facts = cpu_facts,
@@ -133,6 +136,9 @@ const struct backend_ops cpu_backend_ops = {
     .state_step = cpu_state_step,
     .index_score = cpu_index_score,
     .index_select = cpu_index_select,
+    .libraries_open = cpu_libraries_open,
+    .product = cpu_product,
+    .product_workspace_bytes = cpu_product_workspace_bytes,
     .stream_read = cpu_stream_read,
     .stream_copy = cpu_stream_copy,
     .mark = mark,

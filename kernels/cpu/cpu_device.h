@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "backend.h"
+#include "cpu_blas.h"
 #include "cpu_tile.h"
 
 struct backend_device {
@@ -14,6 +15,7 @@ struct backend_device {
     const struct cpu_tile_ops *tile;
     uint64_t mark_ns[BACKEND_MARKS];
     uint64_t stream_result; /* keeps the ceiling's loads alive */
+    struct cpu_blas blas;
 };
 
 enum { CPU_WORKERS_PER_THREAD = 8 }; /* so that a thread that was held up does less */
@@ -40,7 +42,13 @@ enum status cpu_stream_read(struct backend_device *device, const void *dev_from,
                             struct status_text *text);
 enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
                             uint64_t bytes, struct status_text *text);
+enum status cpu_libraries_open(struct backend_device *device, const char *kernel,
+                               enum backend_weights weights, struct status_text *text);
+enum status cpu_product(struct backend_device *device, const struct backend_product *work,
+                        struct status_text *text);
+uint64_t cpu_product_workspace_bytes(struct backend_device *device);
 extern const char *const cpu_kernels[];
+extern const enum backend_weights cpu_weights_formats[];
 
 /* Device facts, read afresh. */
 void cpu_facts(struct backend_device *device, struct backend_facts *out);

@@ -109,6 +109,7 @@ void cpu_facts(struct backend_device *device, struct backend_facts *out) {
                    : device->llc_bytes > 0 ? "largest cache of cpu0 in sysfs"
                                            : "not known: sysfs lists no cache");
     (void)snprintf(out->instruction_set, sizeof out->instruction_set, "%s", device->tile->name);
+    (void)snprintf(out->blas, sizeof out->blas, "%s", device->blas.name);
     out->memory_total_bytes = read_kib("MemTotal");
     out->memory_free_bytes = read_kib("MemAvailable");
     const uint64_t cgroup = cgroup_free_bytes();

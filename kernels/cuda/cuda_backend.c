@@ -3,6 +3,7 @@
 #include "cuda_backend.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda_device.h"
 
@@ -13,6 +14,7 @@ static const struct gpu_machine *machine_of(struct backend_device *device) {
 static void close_device(struct backend_device *device) {
     if (device == NULL)
         return;
+    cuda_blas_close(device);
     /* Errors of work that nobody waited for have no reader any more. */
     if (device->dev_replaced != NULL)
         (void)cuda_check(device, cudaFree(device->dev_replaced), "cudaFree", 0, NULL);
@@ -101,14 +103,25 @@ static const void *memory_host(struct backend_device *device, const void *dev_fr
     return NULL;
 }
 
+/* The kernels of gpu.h, and behind them the one that is cuBLAS. */
+static const char *const kernels[] = {"mma", "simple", "expand", CUDA_DENSE_NAME, NULL};
+
+static bool is_dense(const char *kernel) {
+    return strcmp(kernel, CUDA_DENSE_NAME) == 0;
+}
+
 static enum status attend_check(struct backend_device *device, const char *kernel,
                                 const struct page_layout *page, uint32_t query_heads, bool selected,
                                 struct status_text *text) {
+    if (is_dense(kernel))
+        return cuda_dense_check(device, page, query_heads, selected, text);
     return gpu_attend_check(machine_of(device), kernel, page, query_heads, selected, text);
 }
 
 static uint32_t attend_workers(struct backend_device *device, const char *kernel,
                                const struct page_layout *page, uint32_t query_heads) {
+    if (is_dense(kernel))
+        return 1; /* rows are not cut */
     return gpu_attend_workers(machine_of(device), kernel, page, query_heads);
 }
 
@@ -116,6 +129,8 @@ static uint64_t attend_workspace_bytes(struct backend_device *device, const char
                                        const struct page_layout *page, uint32_t query_heads,
                                        uint32_t segment_count, uint32_t page_count) {
     (void)device;
+    if (is_dense(kernel))
+        return cuda_dense_workspace_bytes(page, query_heads, segment_count);
     return gpu_attend_workspace_bytes(kernel, page, query_heads, segment_count, page_count);
 }
 
@@ -138,7 +153,8 @@ static enum status append(struct backend_device *device, const struct backend_ap
 
 static enum status attend(struct backend_device *device, const struct backend_attend *work,
                           struct status_text *text) {
-    return gpu_attend(machine_of(device), work, text);
+    return is_dense(work->kernel) ? cuda_dense_attend(device, work, text)
+                                  : gpu_attend(machine_of(device), work, text);
 }
 
 static enum status state_step(struct backend_device *device, const struct backend_state_step *work,
@@ -166,9 +182,21 @@ static enum status stream_copy(struct backend_device *device, void *dev_to, cons
     return gpu_stream_copy(machine_of(device), dev_to, dev_from, bytes, text);
 }
 
+/* The two words of append's counters are free between appends. */
+static enum status clock_mhz(struct backend_device *device, double *mhz, struct status_text *text) {
+    uint64_t counts[2] = {0};
+    enum status status = gpu_clock(machine_of(device), device->dev_replaced, text);
+    if (status == STATUS_OK)
+        status = cuda_memory_read(device, counts, device->dev_replaced, sizeof counts, text);
+    *mhz = gpu_clock_mhz(counts);
+    return status;
+}
+
 const struct backend_ops cuda_backend_ops = {
     .name = "cuda",
-    .kernels = gpu_attend_kernels,
+    .kernels = kernels,
+    .kernels_by_name = 1,
+    .weights_formats = cuda_weights_formats,
     .open = open_device,
     .close = close_device,
     .facts = cuda_facts,
@@ -186,8 +214,12 @@ const struct backend_ops cuda_backend_ops = {
     .state_step = state_step,
     .index_score = index_score,
     .index_select = index_select,
+    .libraries_open = cuda_libraries_open,
+    .product = cuda_product,
+    .product_workspace_bytes = cuda_product_workspace_bytes,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
+    .clock_mhz = clock_mhz,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,

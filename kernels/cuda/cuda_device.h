@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend.h"
+#include "cuda_blas.h"
 #include "cuda_meminfo.h"
 #include "cuda_pieces.h"
 #include "gpu.h"
@@ -27,7 +28,9 @@ struct backend_device {
 
     char name[96];
     char driver[32];
+    char pci_bus_id[32];
     char instruction_set[64];
+    int capability; /* in tenths: 90 */
     uint64_t l2_bytes;
     uint64_t llc_told_bytes; /* --llc, or 0 */
     bool integrated;         /* by attribute: device memory is host memory */
@@ -42,6 +45,8 @@ struct backend_device {
 
     uint64_t *dev_replaced; /* [2]: NaN and infinite values that append replaced */
     uint32_t *dev_sink;     /* what stream_read would write */
+
+    struct cuda_blas blas;
 
     bool recording;
     char last_name[64]; /* the kernel given last: its errors are seen later */

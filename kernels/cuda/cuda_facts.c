@@ -69,6 +69,12 @@ static enum status read_names(struct backend_device *device, struct status_text 
         return status;
     (void)snprintf(device->name, sizeof device->name, "%.*s", (int)sizeof device->name - 1,
                    properties.name);
+    /* What is not told is not known: telemetry alone would have used it. */
+    if (cudaDeviceGetPCIBusId(device->pci_bus_id, sizeof device->pci_bus_id, device->ordinal) !=
+        cudaSuccess) {
+        (void)cudaGetLastError();
+        device->pci_bus_id[0] = '\0';
+    }
     int version = 0;
     status = cuda_check(device, cudaDriverGetVersion(&version), "cudaDriverGetVersion", 0, text);
     char release[18], words[32]; /* with ", " and 12 of the words, what device->driver holds */
@@ -104,6 +110,7 @@ enum status cuda_facts_open(struct backend_device *device, struct status_text *t
     device->l2_bytes = l2_bytes;
     device->integrated = integrated != 0;
     /* Where a display hangs on the GPU, the driver ends kernels after some seconds. */
+    device->capability = (int)(10 * major + minor);
     (void)snprintf(device->instruction_set, sizeof device->instruction_set, "sm_%u%u%s", major,
                    minor, timeout != 0 ? ", the driver limits a kernel's time" : "");
     return STATUS_OK;
@@ -136,6 +143,8 @@ void cuda_facts(struct backend_device *device, struct backend_facts *out) {
                                   .integrated = device->integrated};
     (void)snprintf(out->device, sizeof out->device, "%s", device->name);
     (void)snprintf(out->driver, sizeof out->driver, "%s", device->driver);
+    (void)snprintf(out->pci_bus_id, sizeof out->pci_bus_id, "%s", device->pci_bus_id);
+    (void)snprintf(out->blas, sizeof out->blas, "%s", device->blas.name);
     (void)snprintf(out->instruction_set, sizeof out->instruction_set, "%s",
                    device->instruction_set);
     const bool told = device->llc_told_bytes > 0;

@@ -68,6 +68,16 @@ enum status gpu_stream_read(const struct gpu_machine *machine, const void *dev_f
 enum status gpu_stream_copy(const struct gpu_machine *machine, void *dev_to, const void *dev_from,
                             uint64_t bytes, struct status_text *text);
 
+/* Lets one thread count its multiprocessor's cycles for 10 ms and a tick of the device's timer.
+ * dev_counts: two uint64_t, cycles and nanoseconds; both 0 where the timer stood still too long. */
+enum status gpu_clock(const struct gpu_machine *machine, uint64_t *dev_counts,
+                      struct status_text *text);
+/* What such counts say; 0 where they say nothing. */
+static inline double gpu_clock_mhz(const uint64_t *counts) {
+    const double mhz = counts[1] > 0 ? (double)counts[0] * 1e3 / (double)counts[1] : 0;
+    return mhz >= 1 && mhz <= 10000 ? mhz : 0;
+}
+
 #ifdef __cplusplus
 }
 #endif

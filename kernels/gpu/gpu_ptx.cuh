@@ -191,6 +191,19 @@ template <uint32_t byte = 0> GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t co
 }
 #endif
 
+/* Nanoseconds on the device's timer, which counts in steps of its own; cycles of the multiprocessor
+ * this thread runs on. In the order of the program. */
+GPU_DEVICE uint64_t ptx_globaltimer() {
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+    return ns;
+}
+GPU_DEVICE uint64_t ptx_clock64() {
+    uint64_t cycles;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
+    return cycles;
+}
+
 /* Byte i of the result is byte (selector >> 4 i) & 7 of the eight bytes a, b (a's first). */
 GPU_DEVICE uint32_t ptx_permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
     return __byte_perm(a, b, selector);

@@ -22,7 +22,9 @@ enum conformance_lengths {
     CONFORMANCE_PAGE_AND_ONE,
     CONFORMANCE_RAGGED,
     CONFORMANCE_LONG, /* one sequence of many tiles */
-    CONFORMANCE_LENGTHS_COUNT
+    CONFORMANCE_LENGTHS_COUNT,
+    /* Of no loop over lengths: several sequences, all within one page, two of one length. */
+    CONFORMANCE_WITHIN = CONFORMANCE_LENGTHS_COUNT
 };
 
 struct conformance_case {

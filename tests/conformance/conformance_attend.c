@@ -57,6 +57,8 @@ static enum status upload_plan(struct conformance_world *world, const struct pla
             .segment_count = plan->segment_count,
             .row_count = plan->row_count,
             .worker_count = plan->worker_count,
+            .host_segments = plan->segments,
+            .host_row_first = plan->row_first,
         };
     return status;
 }

@@ -14,7 +14,7 @@ enum { BANK_ROWS = 61, ROW_OFFSET = 45, SEED = 20 };
 
 void conformance_describe(const struct conformance_case *which, char *out, uint32_t out_bytes) {
     static const char *const lengths[] = {"empty",    "1 token", "page - 1", "page",
-                                          "page + 1", "ragged",  "long"};
+                                          "page + 1", "ragged",  "long",     "within a page"};
     (void)snprintf(
         out, out_bytes,
         "%s/%s %ux%u/%u%s group %u page %u lengths %s window %llu%s%s%s%s%s data %d tile "
@@ -31,7 +31,7 @@ static void set_lengths(struct conformance_world *world) {
     const struct conformance_case *which = world->which;
     const uint64_t page = which->page_tokens;
     const uint64_t several = page < 100 ? 2 * page + 1 : page + 9;
-    const uint64_t table[CONFORMANCE_LENGTHS_COUNT][CONFORMANCE_MAX_SEQS + 1] = {
+    const uint64_t table[CONFORMANCE_LENGTHS_COUNT + 1][CONFORMANCE_MAX_SEQS + 1] = {
         [CONFORMANCE_EMPTY] = {3, 0, 5, 0},
         [CONFORMANCE_ONE] = {2, 1, 1},
         [CONFORMANCE_PAGE_LESS_ONE] = {2, page - 1, page - 1},
@@ -39,6 +39,7 @@ static void set_lengths(struct conformance_world *world) {
         [CONFORMANCE_PAGE_AND_ONE] = {2, page + 1, page + 1},
         [CONFORMANCE_RAGGED] = {5, 1, several, 0, 37, 130},
         [CONFORMANCE_LONG] = {1, 739},
+        [CONFORMANCE_WITHIN] = {5, 1, 37, 37, 0, page - 3},
     };
     world->seqs = (uint32_t)table[which->lengths][0];
     for (uint32_t s = 0; s < world->seqs; s++)

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@ static struct fake_runtime healthy() {
     struct fake_runtime runtime = {};
     runtime.driver_version = 13000;
     runtime.device_count = 1;
+    runtime.pci_bus = 0x41;
     runtime.major = 9;
     runtime.total_bytes = (uint64_t)1 << 30;
     runtime.step_bytes = (uint64_t)2 << 20;
@@ -54,6 +56,11 @@ cudaError_t give(cudaStream_t stream, const work &what) {
     return cudaSuccess;
 }
 
+/* The programs of these tests find their cuBLAS by the variables that name it; one that is set
+ * already stands. */
+const bool cublas_is_named = setenv("KVGAUGE_CUBLAS", FAKE_CUBLAS, 0) == 0 &&
+                             setenv("KVGAUGE_CUBLASLT", FAKE_CUBLAS, 0) == 0;
+
 #define ENTER()                                                                                    \
     do {                                                                                           \
         const cudaError_t entered = fake_runtime_enter(__func__);                                  \
@@ -67,6 +74,20 @@ extern "C" {
 
 void fake_runtime_reset(void) {
     fake_runtime = healthy();
+}
+
+cudaError_t fake_runtime_give(cudaStream_t stream, void (*run)(const void *arguments),
+                              const void *arguments, size_t bytes) {
+    const unsigned char *from = static_cast<const unsigned char *>(arguments);
+    const std::vector<unsigned char> copy(from, from + bytes);
+    return give(stream, [=] {
+        run(copy.data());
+        return cudaSuccess;
+    });
+}
+
+void fake_runtime_written(const void *from, uint64_t bytes) {
+    simt_memory_written(from, bytes);
 }
 
 cudaError_t fake_runtime_enter(const char *name) {
@@ -123,6 +144,11 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
     (void)snprintf(properties->name, sizeof properties->name, "Fake GPU");
     properties->major = fake_runtime.major;
     properties->minor = fake_runtime.minor;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char *out, int bytes, int ordinal) {
+    ENTER();
+    (void)snprintf(out, (size_t)bytes, "0000:%02X:00.0", fake_runtime.pci_bus + ordinal);
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int) {

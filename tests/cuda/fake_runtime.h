@@ -17,6 +17,7 @@ extern "C" {
 struct fake_runtime {
     int driver_version; /* 0: no driver */
     int device_count;
+    int pci_bus; /* of device 0; the others follow */
     int major, minor;
     bool integrated, no_image;
     uint64_t total_bytes, used_bytes;
@@ -37,7 +38,10 @@ struct fake_runtime {
     uint32_t ranges, pieces, mappings;                          /* alive */
     uint32_t pieces_created;
     uint32_t launches, syncs, shared_settings;
-    cudaError_t last; /* cudaGetLastError's */
+    uint32_t blas_handles, blas_objects; /* alive: handles; cublasLt's descriptions */
+    uint32_t products;                   /* run, batches counted as one */
+    bool no_fp8_product;                 /* cublasLt finds none */
+    cudaError_t last;                    /* cudaGetLastError's */
 };
 extern struct fake_runtime fake_runtime;
 
@@ -46,6 +50,12 @@ void fake_runtime_reset(void);
 
 /* Writes meminfo_path as the figures above have it. */
 void fake_runtime_meminfo(void);
+
+/* For fake_cublas.cc, a library of its own: gives work to a stream, with a copy of its arguments;
+ * and says that device memory got values. */
+cudaError_t fake_runtime_give(cudaStream_t stream, void (*run)(const void *arguments),
+                              const void *arguments, size_t bytes);
+void fake_runtime_written(const void *from, uint64_t bytes);
 
 /* For the fake's own files: what every call starts with, cudaSuccess when it should go on; and
  * whether device code could touch these bytes, as far as virtual memory goes. */

@@ -61,6 +61,7 @@ static void test_facts(void **state) {
     assert_string_equal(facts.backend, "cuda");
     assert_string_equal(facts.device, "Fake GPU");
     assert_non_null(strstr(facts.driver, "CUDA 13.0"));
+    assert_string_equal(facts.pci_bus_id, "0000:41:00.0");
     assert_string_equal(facts.instruction_set, "sm_90");
     assert_int_equal(facts.compute_units, 3);
     assert_int_equal(facts.llc_bytes, 50 << 20);
@@ -75,6 +76,32 @@ static void test_facts(void **state) {
     ops->facts(device, &facts);
     assert_int_equal(facts.llc_bytes, 12345);
     assert_string_equal(facts.llc_source, "--llc");
+    close_it();
+}
+
+/* A runtime that does not tell where the device sits is fine. */
+static void test_no_bus_id(void **state) {
+    (void)state;
+    fake_runtime.fail_in = "cudaDeviceGetPCIBusId";
+    fake_runtime.fail_error = cudaErrorInvalidValue;
+    open_it();
+    struct backend_facts facts;
+    ops->facts(device, &facts);
+    assert_string_equal(facts.pci_bus_id, "");
+    assert_int_equal(fake_runtime.last, cudaSuccess);
+    close_it();
+}
+
+static void test_clock(void **state) {
+    (void)state;
+    open_it();
+    double mhz = 0;
+    assert_int_equal(ops->clock_mhz(device, &mhz, &text), STATUS_OK);
+    assert_true(mhz > 1499 && mhz < 1501); /* tests/gpu_model's */
+    fake_runtime.fail_in = "cudaLaunchKernel";
+    fake_runtime.fail_error = cudaErrorInvalidValue;
+    assert_int_equal(ops->clock_mhz(device, &mhz, &text), STATUS_IO);
+    assert_said("cudaLaunchKernel of clock");
     close_it();
 }
 
@@ -338,6 +365,8 @@ static void test_streams(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_facts, setup),
+        cmocka_unit_test_setup(test_no_bus_id, setup),
+        cmocka_unit_test_setup(test_clock, setup),
         cmocka_unit_test_setup(test_missing, setup),
         cmocka_unit_test_setup(test_no_image, setup),
         cmocka_unit_test_setup(test_open_fails, setup),

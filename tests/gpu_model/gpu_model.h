@@ -59,6 +59,24 @@ static inline uint32_t gpu_model_mul_bf16x2(uint32_t a, uint32_t b) {
                           gpu_model_mul_bf16(gpu_model_high(a), gpu_model_high(b)));
 }
 
+/* %globaltimer and %clock64 of a device whose time goes on by `read_ns` whenever one of them is
+ * read: the timer in steps of tick_ns (0: it stands still), cycles by the thousand per
+ * `cycles_per_us`. No test depends on how long anything takes. */
+struct gpu_model_clock {
+    uint64_t now_ns, read_ns, tick_ns, cycles_per_us;
+};
+#define GPU_MODEL_CLOCK                                                                            \
+    { 1000000007, 40, 1000000, 1500 }
+
+static inline uint64_t gpu_model_globaltimer(struct gpu_model_clock *clock) {
+    clock->now_ns += clock->read_ns;
+    return clock->tick_ns > 0 ? clock->now_ns / clock->tick_ns * clock->tick_ns : 0;
+}
+static inline uint64_t gpu_model_clock64(struct gpu_model_clock *clock) {
+    clock->now_ns += clock->read_ns;
+    return clock->now_ns * clock->cycles_per_us / 1000;
+}
+
 /* cvt.f32.f16 of the low half */
 static inline float gpu_model_f16_to_f32(uint32_t half) {
     return format_bits_f16_to_f32(gpu_model_low(half));

@@ -1,4 +1,5 @@
 /* Moves, choices, comparisons and predicates. */
+#include "gpu_model.h"
 #include "ptx_lanes.h"
 
 namespace {
@@ -24,7 +25,21 @@ void execute_bits(ptx_warp &warp, const ptx_instruction &in) {
             ptx_set_lane_bits(warp, in.targets[i], lane, whole >> at);
     });
 }
+/* The clocks of the model, the same for all lanes, into their registers. */
+struct gpu_model_clock model_clock = GPU_MODEL_CLOCK;
+void read_clock(ptx_warp &warp, const ptx_operand &source) {
+    const uint64_t now = source.number == PTX_CLOCK64 ? gpu_model_clock64(&model_clock)
+                                                      : gpu_model_globaltimer(&model_clock);
+    for (uint32_t i = 0; i < PTX_LANES; i++)
+        ptx_lanes<uint64_t>(warp, source)[i] = now;
+}
+bool is_clock(const ptx_operand &source) {
+    return source.base == PTX_BASE_REGISTERS &&
+           (source.number == PTX_CLOCK64 || source.number == PTX_GLOBALTIMER);
+}
 template <class T> void execute_move(ptx_warp &warp, const ptx_instruction &in) {
+    if (sizeof(T) == 8 && in.source_count == 1 && is_clock(in.sources[0]))
+        read_clock(warp, in.sources[0]);
     if (in.target_count == 1 && in.source_count == 1)
         ptx_unary<same, T, T>(warp, in);
     else

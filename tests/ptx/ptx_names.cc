@@ -9,12 +9,23 @@ namespace {
 const struct {
     const char *name;
     ptx_special number;
+    uint8_t bits = 32;
 } specials[] = {
-    {"%tid.x", PTX_TID_X},       {"%tid.y", PTX_ZERO},   {"%tid.z", PTX_ZERO},
-    {"%ntid.x", PTX_NTID_X},     {"%ntid.y", PTX_ONE},   {"%ntid.z", PTX_ONE},
-    {"%ctaid.x", PTX_CTAID_X},   {"%ctaid.y", PTX_ZERO}, {"%ctaid.z", PTX_ZERO},
-    {"%nctaid.x", PTX_NCTAID_X}, {"%nctaid.y", PTX_ONE}, {"%nctaid.z", PTX_ONE},
+    {"%tid.x", PTX_TID_X},
+    {"%tid.y", PTX_ZERO},
+    {"%tid.z", PTX_ZERO},
+    {"%ntid.x", PTX_NTID_X},
+    {"%ntid.y", PTX_ONE},
+    {"%ntid.z", PTX_ONE},
+    {"%ctaid.x", PTX_CTAID_X},
+    {"%ctaid.y", PTX_ZERO},
+    {"%ctaid.z", PTX_ZERO},
+    {"%nctaid.x", PTX_NCTAID_X},
+    {"%nctaid.y", PTX_ONE},
+    {"%nctaid.z", PTX_ONE},
     {"%laneid", PTX_LANEID},
+    {"%clock64", PTX_CLOCK64, 64},
+    {"%globaltimer", PTX_GLOBALTIMER, 64},
 };
 
 /* .pred 1, .b16 16, .f32 32 */
@@ -129,7 +140,8 @@ bool ptx_names::find_register(const std::string &name, ptx_operand &out) const {
     }
     for (const auto &special : specials)
         if (name == special.name) {
-            out = {special.number * ptx_register_bytes(32), special.number, 32, PTX_BASE_REGISTERS};
+            out = {special.number * ptx_register_bytes(32), special.number, special.bits,
+                   PTX_BASE_REGISTERS};
             return true;
         }
     return false;

@@ -38,7 +38,10 @@ enum ptx_special : uint32_t {
     PTX_LANEID,
     PTX_ONE, /* y and z of the sizes; all constants count as this register too: always set */
     PTX_ZERO,
-    PTX_SPECIALS
+    /* of 64 bits, two places each; they go on when they are read */
+    PTX_CLOCK64,
+    PTX_GLOBALTIMER = PTX_CLOCK64 + 2,
+    PTX_SPECIALS = PTX_GLOBALTIMER + 2
 };
 
 struct ptx_warp;

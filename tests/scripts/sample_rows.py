@@ -31,6 +31,9 @@ def summary(samples):
 
 def set_times(row, samples):
     row["samples_ns"] = samples
+    row["canary_mb_per_s"] = [50000] * len(samples)
+    ordered, k = sorted(samples), {11: 2}.get(len(samples), 0)  # binomial, 95 %
+    row["step_interval_ns"] = [ordered[k - 1], ordered[-k]] if k else None
     row["step_ns"] = summary(samples)
     row["attend_ns"] = summary([ns * 0.99 for ns in samples])
     row["append_ns"] = summary([ns * 0.01 for ns in samples])
@@ -104,6 +107,15 @@ def make_row(fmt="bf16", tokens=8192, step_ns=10e6, **other):
         "groups": [group("full", "2 full 8x128", size, size, size)],
         "kv_tokens_per_s": 1e9 / step_ns,
         "step_tokens_per_s": None,
+        "weights_ns": None,
+        "weights_read_bytes": None,
+        "weights_format": None,
+        "weights_library": None,
+        "weights_gb_per_s": None,
+        "weights_error": None,
+        "step_parts": None,
+        "step_speed_vs_baseline": None,
+        "kv_overtakes_weights_tokens": None,
         "ceiling_tokens_per_s": 1000.0,
         "ceiling_gb_per_s": 50.0,
         "kv_speed_vs_baseline": 1,
@@ -115,11 +127,18 @@ def make_row(fmt="bf16", tokens=8192, step_ns=10e6, **other):
         "verified_fraction": 0.01,
         "cold": True,
         "canary_drift_percent": 0.4,
+        "stopped_by": "interval",
+        "outliers": 0,
+        "launch_ns": 2500,
+        "stability": "steady",
         "clocks": None,
         "temperature": None,
         "power_w": None,
         "energy_j": None,
+        "throttle_reasons": None,
         "other_processes": None,
+        "other_process_bytes": None,
+        "other_load_percent": None,
         "status": "ok",
         "reason": None,
     }
@@ -132,7 +151,8 @@ def without_speed(row, status, reason):
     """The row as it is when its check failed, or when it was never run."""
     for name in ("step_ns", "attend_ns", "append_ns", "samples_ns", "kv_tokens_per_s", "read_gb_per_s",
                  "ceiling_gb_per_s", "ceiling_tokens_per_s", "percent_of_ceiling", "canary_drift_percent",
-                 "kv_speed_vs_baseline"):  # fmt: skip
+                 "kv_speed_vs_baseline", "canary_mb_per_s", "step_interval_ns", "stopped_by", "outliers",
+                 "launch_ns", "stability"):  # fmt: skip
         row[name] = None
     row.update(status=status, reason=reason)
     return row

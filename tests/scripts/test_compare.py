@@ -109,6 +109,8 @@ class CompareTest(ScriptTest):
             "data: normal in": {"data": "sink"},
             "kernel: tiled in": {"kernel": "simple"},
             "rotate: none in": {"rotate": "hadamard"},
+            "weights_read_bytes: None in": {"weights_read_bytes": 1048576},
+            "weights_format: None in": {"weights_format": "bf16"},
             "kv_scale: one in": {"argv": ["kvgauge", "run", "--kv-scale", "amax"]},
             "share_prefix: 0 in": {"argv": ["kvgauge", "run", "--share-prefix=1k"]},
         }
@@ -196,8 +198,9 @@ class ColumnsTest(unittest.TestCase):
         self.assertGreater(len(names), 60)
         self.assertEqual(set(names), set(make_row()))
         checked = [*result_rows.TEXT, *result_rows.NUMBER, *result_rows.SUMMARY]
-        by_hand = {"schema_version", "argv", "samples_ns", "groups", "cold"}
-        anything = {"clocks", "temperature", "power_w", "energy_j", "other_processes"}
+        by_hand = {"schema_version", "argv", "groups", "step_parts", "cold"}
+        by_hand |= {"samples_ns", "step_interval_ns", "canary_mb_per_s"}
+        anything = {"throttle_reasons"}
         self.assertEqual(set(checked) | by_hand | anything, set(names))
         self.assertLessEqual(set(compare.KEYS), set(names))
 

@@ -210,6 +210,12 @@ static enum status stream_copy(struct backend_device *device, void *dev_to, cons
     return gpu_stream_copy(&device->machine, dev_to, dev_from, bytes, text);
 }
 
+static enum status clock_mhz(struct backend_device *device, double *mhz, struct status_text *text) {
+    const enum status status = gpu_clock(&device->machine, device->dev_replaced, text);
+    *mhz = status == STATUS_OK ? gpu_clock_mhz(device->dev_replaced) : 0;
+    return status;
+}
+
 /* Launches are done when they return. */
 static enum status mark(struct backend_device *device, uint32_t number, struct status_text *text) {
     struct timespec now;
@@ -251,6 +257,7 @@ const struct backend_ops simt_backend_ops = {
     .index_select = index_select,
     .stream_read = stream_read,
     .stream_copy = stream_copy,
+    .clock_mhz = clock_mhz,
     .mark = mark,
     .synchronize = synchronize,
     .elapsed_ns = elapsed_ns,

@@ -6,6 +6,8 @@
 
 #include "simt_ptx.h"
 
+struct gpu_model_clock simt_clock = GPU_MODEL_CLOCK;
+
 namespace {
 
 template <bool trans> void complete_ldmatrix(const void *const *in, void *const *out) {

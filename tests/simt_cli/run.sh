@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # The whole program over the GPU's kernels, without a GPU: PROGRAM has the shim as a device.
-#   run.sh PROGRAM
+#   run.sh PROGRAM NVML
+# NVML: tests/telemetry's library in its place.
 set -u
 program=$1
+nvml=$(realpath "$2")
 failed=0
+export KVGAUGE_NVML=/nonexistent/libnvidia-ml.so.1
 
 # expect CODE PATTERN COUNT ARGUMENTS...: the exit code, and how many lines of JSON match.
 expect() {
@@ -72,6 +75,26 @@ expect 0 '"status":"ok"' 2 run -m pooled.json "${small[@]}" --kv-format fp8_ds_m
 expect 0 '"status":"ok"' 7 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4
 expect 0 '"level":"until full: seqs",.*"count":2,' 1 fill -m 2x64/g8 --tokens 100 --kv-format nvfp4 \
     --until-full seqs --budget 140kB --weights 3kB
+
+# Circumstances: without NVML, and with one that answers nothing or nonsense, rows are whole and say no
+# more than is known.
+unknown='"clocks":"sm counted 1500 to 1500 MHz","temperature":null,"power_w":null,"energy_j":null,'
+unknown+='"throttle_reasons":null,"other_processes":null,"other_process_bytes":null,'
+unknown+='"other_load_percent":null,"status":"ok","reason":null}$'
+row=(run -m 1x128/g4x1l "${small[@]}" --kv-format bf16)
+expect 0 "$unknown" 1 "${row[@]}"
+export KVGAUGE_FAKE_NVML
+for mood in unsupported nonsense init_fails lost; do
+    KVGAUGE_NVML=$nvml KVGAUGE_FAKE_NVML=$mood expect 0 "$unknown" 1 "${row[@]}"
+done
+number='[0-9.e+-]*'
+known='"clocks":"sm 1980 MHz, memory 2619 MHz, sm counted 1500 to 1500 MHz","temperature":55,'
+known+="\"power_w\":$number,\"energy_j\":$number,"
+KVGAUGE_NVML=$nvml KVGAUGE_FAKE_NVML=good expect 0 "$known\"throttle_reasons\":\[\"application clocks \
+setting\"\],\"other_processes\":2,\"other_process_bytes\":3221225472,.*\"reason\":null}" 1 "${row[@]}"
+KVGAUGE_NVML=$nvml KVGAUGE_FAKE_NVML=hot expect 0 "$known\"throttle_reasons\":\[\"power cap\".*\"status\":\
+\"ok\",\"reason\":\"throttled: power cap, thermal slowdown, hardware thermal slowdown\"}" 1 "${row[@]}"
+said 'throttled: power cap'
 
 # A fault is a wrong row without speed and exit code 1; what cannot run is said.
 wrong='"status":"wrong"'

@@ -274,9 +274,10 @@ static struct model drafted(struct model model, uint32_t drafts) {
 
 static void test_draft_layers(void **state) {
     (void)state;
-    struct model_group token_keys = keys, second = full;
+    struct model_group token_keys = keys, second = full, named = window;
     token_keys.tokens_per_entry = 1;
     second.k_dim = 64;
+    named.drafts = true;
     const struct {
         struct model_group groups[4];
         uint32_t count, layers[4];
@@ -291,6 +292,7 @@ static void test_draft_layers(void **state) {
         {{full, keys}, 2, {6, 4}, "as full layers; a guess"}, /* keys of 4 tokens are another's */
         {{compressed, keys, token_keys, window}, 4, {4, 4, 4, 6}, "as window layers; a guess"},
         {{window, recurrent}, 2, {6, 4}, "as window layers; a guess"},
+        {{full, token_keys, window, named}, 4, {4, 4, 4, 6}, "as window layers; a guess"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct model model = {.name = "sample", .remark = "a guess", .group_count = cases[i].count};

@@ -174,6 +174,9 @@ static void test_windows(void **state) {
     assert_int_equal(model.groups[1].query_heads, 96);
     assert_int_equal(parse(cases[14].json, &model, NULL), STATUS_OK);
     assert_true(model.groups[0].sinks && model.groups[1].sinks);
+    assert_false(model.groups[0].drafts || model.groups[1].drafts);
+    assert_int_equal(parse(cases[15].json, &model, NULL), STATUS_OK);
+    assert_true(!model.groups[0].drafts && model.groups[1].drafts); /* mimo_v2_flash */
 }
 
 #define MLA "'kv_lora_rank': 512, 'qk_rope_head_dim': 64, "

@@ -91,6 +91,12 @@ static void test_windows(void **state) {
     gguf_u32(&header, "gpt-oss.attention.sliding_window", 128);
     assert_groups("2 window 8x128 of 128, 2 full 8x128");
     assert_true(read_model().groups[1].sinks);
+    static const uint32_t slides[] = {0, 1, 1, 0};
+    gguf_model(&header, "mimo2", 4, 8);
+    gguf_list(&header, "mimo2.attention.sliding_window_pattern", GGUF_BOOL, 1, slides, 4);
+    gguf_u32(&header, "mimo2.attention.sliding_window", 128);
+    assert_groups("2 full 8x128, 2 window 8x128 of 128");
+    assert_true(!read_model().groups[0].drafts && read_model().groups[1].drafts);
     gguf_model(&header, "phi3", 4, 8);
     gguf_u32(&header, "phi3.attention.sliding_window", 2047);
     assert_groups("4 window 8x128 of 2047");

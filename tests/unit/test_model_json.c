@@ -214,6 +214,10 @@ static void test_our_own_json_that_is_refused(void **state) {
         {GROUP("\"kvheads\": 1"), "unknown key kvheads"},
         {GROUP("\"k\\u001bdim\": 1"), "unknown key k?dim"},
         {GROUP("\"sinks\": 1"), "sinks"},
+        {GROUP("\"drafts\": 1"), "drafts: true or false"},
+        {"{\"name\": \"m\", \"groups\": [{\"kind\": \"index\", \"layers\": 1, \"key_dim\": 64, "
+         "\"drafts\": true}]}",
+         "groups[0] (index): drafts: full, window and latent groups"},
         {GROUP("\"layers\": 1, \"layers\": 1"), "occurs twice"},
         {"{\"name\": \"m\", \"groups\": [{\"kind\": \"window\", \"layers\": 1, \"kv_heads\": 1, "
          "\"k_dim\": 64, \"window_tokens\": 8}]}",

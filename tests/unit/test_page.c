@@ -192,6 +192,22 @@ static void test_refused_dims_say_which_work(void **state) {
     assert_memory_equal(&layout, &untouched, sizeof layout);
     assert_int_equal(page_plan(&v24, &layout, NULL), STATUS_REFUSED); /* nobody listens */
 
+    /* below one scale there is a single one, and the last of 32 bits has none above it */
+    static const struct {
+        uint32_t dim;
+        const char *words;
+    } edges[] = {{1, "(32 would do)"},
+                 {31, "(32 would do)"},
+                 {33, "(32 or 64 would do)"},
+                 {UINT32_MAX, "(4294967264 would do)"}};
+    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+        const struct page_shape edge =
+            shape_of(1, 1, edges[i].dim, 32, false, FORMAT_Q8_0, FORMAT_Q8_0);
+        assert_int_equal(page_plan(&edge, &layout, &text), STATUS_REFUSED);
+        if (strstr(text.line, edges[i].words) == NULL)
+            fail_msg("%s", text.line);
+    }
+
     FOR_EVERY_FORMAT(id) {
         const struct page_shape shape = shape_of(1, 1, 80, 80, false, id, id);
         const enum status expected = format_fits(id, 80) ? STATUS_OK : STATUS_REFUSED;

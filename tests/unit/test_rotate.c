@@ -10,15 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool.h"
 #include "rotate.h"
-#include "step.h"
+#include "step_setup.h"
 #include "verify.h"
 
 enum { MOST = 512 };
-
-static const struct backend_ops *cpu;
-static struct backend_device *device;
 
 static void random_values(float *out, uint64_t count, uint64_t seed) {
     struct generate_random random;
@@ -185,14 +181,11 @@ static struct verify_result run(const struct model *model, enum format_id format
         .data = data,
         .rotate = rotate,
     };
+    struct pool *pool = step_setup_pool(cpu, &request);
+    struct step *step = step_setup_step(cpu, pool, 1, data);
     struct status_text text = {""};
-    struct pool *pool = NULL;
-    struct step *step = NULL;
     struct verify_result result = {0};
-    if (pool_create(cpu, device, &request, NULL, &pool, &text) != STATUS_OK ||
-        pool_fill(pool, NULL, &text) != STATUS_OK ||
-        step_create(cpu, device, pool, NULL, 1, data, &step, &text) != STATUS_OK ||
-        verify_pool(cpu, device, pool, step, 1, UINT64_MAX, &result, &text) != STATUS_OK)
+    if (verify_pool(cpu, device, pool, step, 1, UINT64_MAX, &result, &text) != STATUS_OK)
         fail_msg("%s", text.line);
     step_destroy(step);
     pool_destroy(pool);
@@ -266,13 +259,9 @@ static void test_a_step_turns_its_queries(void **state) {
                                              .page_tokens = 16,
                                              .seed = 1,
                                              .rotate = rotate == 1};
-        struct pool *pool = NULL;
-        struct step *step = NULL;
+        struct pool *pool = step_setup_pool(cpu, &request);
+        struct step *step = step_setup_step(cpu, pool, 1, OPTIONS_DATA_NORMAL);
         struct step_choice choice;
-        assert_int_equal(pool_create(cpu, device, &request, NULL, &pool, NULL), STATUS_OK);
-        assert_int_equal(pool_fill(pool, NULL, NULL), STATUS_OK);
-        assert_int_equal(step_create(cpu, device, pool, NULL, 1, OPTIONS_DATA_NORMAL, &step, NULL),
-                         STATUS_OK);
         step_choice_get(step, 1, 0, &choice);
         memcpy(queries[rotate], step_queries(step, 0), sizeof queries[0]);
         memcpy(keys[rotate], choice.queries, sizeof keys[0]);
@@ -285,19 +274,6 @@ static void test_a_step_turns_its_queries(void **state) {
     assert_memory_equal(keys[0], keys[1], sizeof keys[0]);
 }
 
-static int open_cpu(void **state) {
-    (void)state;
-    cpu = backend_find("cpu");
-    return cpu != NULL && cpu->open(&(struct backend_options){0}, &device, NULL) == STATUS_OK ? 0
-                                                                                              : -1;
-}
-
-static int close_cpu(void **state) {
-    (void)state;
-    cpu->close(device);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matrix),     cmocka_unit_test(test_scores_stay),
@@ -305,5 +281,5 @@ int main(void) {
         cmocka_unit_test(test_bank),       cmocka_unit_test(test_error_falls),
         cmocka_unit_test(test_other_rows), cmocka_unit_test(test_a_step_turns_its_queries),
     };
-    return cmocka_run_group_tests(tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests(tests, step_setup_open, step_setup_close);
 }

@@ -8,10 +8,24 @@
 
 #include <stdio.h>
 
-#include "pool.h"
-#include "step.h"
+#include "step_setup.h"
 
-enum { HEADS = 2, COLS = 8 };
+enum { SEQS = 2, HEADS = 2, COLS = 8 };
+
+/* Below 1 by an eighth at most; another for every head, and for every column where the family asks.
+ */
+static void check_decays(const float *decays, bool per_column) {
+    for (uint32_t head = 0; head < SEQS * HEADS; head++) {
+        const float *row = decays + (size_t)head * COLS;
+        for (uint32_t c = 0; c < COLS; c++) {
+            assert_true(row[c] >= 0.875f && row[c] <= 1.0f);
+            if (c > 0)
+                assert_true((row[c] != row[c - 1]) == per_column);
+        }
+        if (head > 0)
+            assert_true(row[0] != row[-1]);
+    }
+}
 
 static void test_families(void **state) {
     (void)state;
@@ -22,10 +36,7 @@ static void test_families(void **state) {
                     {"kda", true, true},
                     {"mamba2", false, false},
                     {"lightning", false, false}};
-    static const uint64_t lengths[] = {3};
-    const struct backend_ops *cpu = backend_find("cpu");
-    struct backend_device *device;
-    assert_int_equal(cpu->open(&(struct backend_options){0}, &device, NULL), STATUS_OK);
+    static const uint64_t lengths[SEQS] = {3, 5};
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         struct model model = {.name = "state",
                               .group_count = 1,
@@ -40,26 +51,21 @@ static void test_families(void **state) {
         const struct pool_request request = {.model = &model,
                                              .storage = {.state_value_bytes = 4},
                                              .lengths = lengths,
-                                             .seqs = 1,
+                                             .seqs = SEQS,
                                              .page_tokens = 16};
-        struct pool *pool;
-        struct step *step;
-        assert_int_equal(pool_create(cpu, device, &request, NULL, &pool, NULL), STATUS_OK);
-        assert_int_equal(pool_fill(pool, NULL, NULL), STATUS_OK);
-        assert_int_equal(step_create(cpu, device, pool, NULL, 1, OPTIONS_DATA_NORMAL, &step, NULL),
-                         STATUS_OK);
+        struct pool *pool = step_setup_pool(cpu, &request);
+        struct step *step = step_setup_step(cpu, pool, 1, OPTIONS_DATA_NORMAL);
         assert_true(pool_group_slots(pool, 0)->shape.delta == families[i].delta);
         const struct step_slots_inputs *in = step_slots_inputs_get(step, 0);
-        assert_true((in->decays[0] != in->decays[COLS - 1]) == families[i].decay_per_column);
-        for (uint32_t head = 0; head < HEADS; head++)
+        check_decays(in->decays, families[i].decay_per_column);
+        for (uint32_t head = 0; head < SEQS * HEADS; head++)
             assert_true(in->gains[head] >= 0.25f && in->gains[head] <= 1.0f);
         step_destroy(step);
         pool_destroy(pool);
     }
-    cpu->close(device);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_families)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, step_setup_open, step_setup_close);
 }

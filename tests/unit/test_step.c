@@ -8,14 +8,10 @@
 
 #include <string.h>
 
-#include "pool.h"
-#include "step.h"
+#include "step_setup.h"
 #include "verify.h"
 
 enum { MAX_GIVEN = 64, SEQS = 3, LAYERS = 2 };
-
-static const struct backend_ops *cpu;
-static struct backend_device *device;
 
 /* What the recording backend was given since record_begin, and what became of its recordings. */
 struct given {
@@ -150,20 +146,7 @@ static struct pool *make_pool(const struct backend_ops *ops, bool sequential) {
         .sequential_pages = sequential,
         .seed = 3,
     };
-    struct pool *pool;
-    struct status_text text = {{0}};
-    if (pool_create(ops, device, &request, NULL, &pool, &text) != STATUS_OK ||
-        pool_fill(pool, NULL, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return pool;
-}
-
-static struct step *make_step(const struct backend_ops *ops, struct pool *pool) {
-    struct step *step;
-    struct status_text text = {{0}};
-    if (step_create(ops, device, pool, NULL, 5, OPTIONS_DATA_NORMAL, &step, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return step;
+    return step_setup_pool(ops, &request);
 }
 
 static void verify(const struct backend_ops *ops, struct pool *pool, struct step *step,
@@ -183,7 +166,7 @@ static void test_memory_out_of_sight(void **state) {
         for (int i = 0; i < 2; i++) {
             const struct backend_ops *ops = i == 0 ? cpu : &blind;
             struct pool *pool = make_pool(ops, sequential == 1);
-            struct step *step = make_step(ops, pool);
+            struct step *step = step_setup_step(ops, pool, 5, OPTIONS_DATA_NORMAL);
             verify(ops, pool, step, &seen[i]);
             uint64_t resident;
             assert_int_equal(pool_resident_bytes(pool, &resident), i == 0);
@@ -199,7 +182,7 @@ static void test_wrong_memory_out_of_sight(void **state) {
     (void)state;
     const struct backend_ops blind = blind_ops();
     struct pool *pool = make_pool(&blind, false);
-    struct step *step = make_step(&blind, pool);
+    struct step *step = step_setup_step(&blind, pool, 5, OPTIONS_DATA_NORMAL);
     struct verify_result result;
     struct status_text text = {{0}};
     pool_group_pages(pool, 0)->table[1] = pool_group_pages(pool, 0)->table[0];
@@ -214,7 +197,7 @@ static void test_recorded_step(void **state) {
     const struct backend_ops ops = recording_ops();
     struct pool *pool = make_pool(&ops, false);
     const unsigned fill_runs = runs;
-    struct step *step = make_step(&ops, pool);
+    struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
     assert_int_equal(recordings_made, 2);
     assert_int_equal(recordings[0].count, APPENDS);
     assert_int_equal(recordings[1].count, ATTENDS);
@@ -292,19 +275,6 @@ static void test_bad_table(void **state) {
     pool_destroy(pool);
 }
 
-static int open_cpu(void **state) {
-    (void)state;
-    cpu = backend_find("cpu");
-    return cpu != NULL && cpu->open(&(struct backend_options){0}, &device, NULL) == STATUS_OK ? 0
-                                                                                              : -1;
-}
-
-static int close_cpu(void **state) {
-    (void)state;
-    cpu->close(device);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_out_of_sight),
@@ -313,5 +283,5 @@ int main(void) {
         cmocka_unit_test(test_recordings_that_fail),
         cmocka_unit_test(test_bad_table),
     };
-    return cmocka_run_group_tests(tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests(tests, step_setup_open, step_setup_close);
 }

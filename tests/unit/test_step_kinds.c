@@ -10,13 +10,9 @@
 #include <string.h>
 
 #include "measure_groups.h"
-#include "pool.h"
 #include "result_groups.h"
-#include "step.h"
+#include "step_setup.h"
 #include "verify.h"
-
-static const struct backend_ops *cpu;
-static struct backend_device *device;
 
 enum { SEQS = 3, TOP_K = 24, KEY_DIM = 32 };
 static const uint64_t lengths[SEQS] = {150, 3, 90};
@@ -100,20 +96,7 @@ static struct pool *make_pool(const struct backend_ops *ops, enum formula_index_
         .share_prefix_tokens = share_prefix_tokens,
         .seed = 3,
     };
-    struct pool *pool;
-    struct status_text text = {{0}};
-    if (pool_create(ops, device, &request, NULL, &pool, &text) != STATUS_OK ||
-        pool_fill(pool, NULL, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return pool;
-}
-
-static struct step *make_step(const struct backend_ops *ops, struct pool *pool) {
-    struct step *step;
-    struct status_text text = {{0}};
-    if (step_create(ops, device, pool, NULL, 5, OPTIONS_DATA_NORMAL, &step, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return step;
+    return step_setup_pool(ops, &request);
 }
 
 /* Verifies everything; what it says goes to `text`. */
@@ -121,7 +104,7 @@ static enum status verify(const struct backend_ops *ops, enum formula_index_form
                           uint32_t state_value_bytes, struct verify_result *result,
                           struct status_text *text) {
     struct pool *pool = make_pool(ops, index, state_value_bytes);
-    struct step *step = make_step(ops, pool);
+    struct step *step = step_setup_step(ops, pool, 5, OPTIONS_DATA_NORMAL);
     const enum status status = verify_pool(ops, device, pool, step, 1, UINT64_MAX, result, text);
     step_destroy(step);
     pool_destroy(pool);
@@ -259,7 +242,7 @@ static void test_faults_are_found(void **state) {
 static void test_bytes_of_groups(void **state) {
     (void)state;
     struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
-    struct step *step = make_step(cpu, pool);
+    struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
     const uint64_t tokens = 150 + 3 + 90, chosen = 24 + 3 + 24, entries = 37 + 0 + 22;
     /* two layers of latents read what was chosen, the first of three everything */
     assert_int_equal(step_group_read_bytes(step, 0), (tokens + 2 * chosen) * 3 * 34);
@@ -294,7 +277,7 @@ static void test_bytes_of_shared_pages(void **state) {
     share_prefix_tokens = 82;
     struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
     share_prefix_tokens = 0;
-    struct step *step = make_step(cpu, pool);
+    struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
     const uint64_t tokens = 150 + 3 + 90 - 16 * 5, entries = 37 + 0 + 22 - 4 * 5;
     assert_int_equal(step_group_read_bytes(step, 1), 2 * tokens * KEY_DIM * 2);
     assert_int_equal(step_group_read_bytes(step, 2), 5 * tokens * 2 * (34 + 68));
@@ -307,7 +290,7 @@ static void test_bytes_of_shared_pages(void **state) {
 static void test_groups_are_timed(void **state) {
     (void)state;
     struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
-    struct step *step = make_step(cpu, pool);
+    struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
     double ns[MODEL_MAX_GROUPS] = {0};
     struct status_text text = {{0}};
     assert_int_equal(measure_groups(cpu, device, step, model.group_count, ns, &text), STATUS_OK);
@@ -355,21 +338,6 @@ static void test_missing_kernels_are_refused(void **state) {
     pool_destroy(pool);
 }
 
-static int open_cpu(void **state) {
-    (void)state;
-    cpu = backend_find("cpu");
-    return cpu != NULL &&
-                   cpu->open(&(struct backend_options){.threads = 2}, &device, NULL) == STATUS_OK
-               ? 0
-               : -1;
-}
-
-static int close_cpu(void **state) {
-    (void)state;
-    cpu->close(device);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_is_verified),
@@ -379,5 +347,5 @@ int main(void) {
         cmocka_unit_test(test_groups_are_timed),
         cmocka_unit_test(test_missing_kernels_are_refused),
     };
-    return cmocka_run_group_tests(tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests(tests, step_setup_open, step_setup_close);
 }

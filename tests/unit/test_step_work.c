@@ -10,12 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool.h"
-#include "step.h"
+#include "step_setup.h"
 #include "verify.h"
-
-static const struct backend_ops *cpu;
-static struct backend_device *device;
 
 enum { SEQS = 4, PAGE_TOKENS = 5, POISON = 0xA5, INDEX_LAYERS = 3 };
 /* the second has no entry of 4 tokens, the third nothing at all */
@@ -82,20 +78,7 @@ static struct pool *make_pool(const struct backend_ops *ops, uint32_t state_valu
         .page_tokens = PAGE_TOKENS,
         .seed = 3,
     };
-    struct pool *pool;
-    struct status_text text = {{0}};
-    if (pool_create(ops, device, &request, NULL, &pool, &text) != STATUS_OK ||
-        pool_fill(pool, NULL, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return pool;
-}
-
-static struct step *make_step(const struct backend_ops *ops, struct pool *pool) {
-    struct step *step;
-    struct status_text text = {{0}};
-    if (step_create(ops, device, pool, NULL, 5, OPTIONS_DATA_NORMAL, &step, &text) != STATUS_OK)
-        fail_msg("%s", text.line);
-    return step;
+    return step_setup_pool(ops, &request);
 }
 
 /* Copies one row of all heads from a page of `from` to the same place of `to`. */
@@ -125,7 +108,7 @@ static void test_a_step_writes_the_last_rows(void **state) {
     uint8_t *whole = malloc(pool_bytes);
     assert_non_null(whole);
     memcpy(whole, start, pool_bytes);
-    struct step *step = make_step(cpu, pool);
+    struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
     for (uint32_t g = 0; g < model.group_count; g++) {
         if (!pool_group_has_rows(pool, g))
             continue;
@@ -265,7 +248,7 @@ static void test_every_layer_is_asked(void **state) {
     ops.index_score = index_score;
     ops.state_step = state_step;
     struct pool *pool = make_pool(cpu, 2);
-    struct step *step = make_step(&ops, pool);
+    struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
     struct status_text text = {{0}};
     asked_count = 0;
     assert_int_equal(step_append(step, &text), STATUS_OK);
@@ -339,7 +322,7 @@ static void test_single_faults_are_found(void **state) {
     ops.state_step = faulty_state;
     for (int which = FAULT_NONE; which < FAULT_COUNT; which++) {
         struct pool *pool = make_pool(&ops, 4);
-        struct step *step = make_step(&ops, pool);
+        struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
         struct backend_cache cache;
         pool_cache(pool, 5, 0, &cache);
         unasked_pages = cache.dev_pages;
@@ -357,19 +340,38 @@ static void test_single_faults_are_found(void **state) {
     fault = FAULT_NONE;
 }
 
-static int open_cpu(void **state) {
-    (void)state;
-    cpu = backend_find("cpu");
-    return cpu != NULL &&
-                   cpu->open(&(struct backend_options){.threads = 2}, &device, NULL) == STATUS_OK
-               ? 0
-               : -1;
+/* A kernel of the end of the list, which runs only when it is named: as the others refuse. */
+static enum status refuse_all_but_the_last(struct backend_device *on, const char *kernel,
+                                           const struct page_layout *page, uint32_t query_heads,
+                                           bool selected, struct status_text *text) {
+    if (strcmp(kernel, "simple") != 0)
+        return status_set(text, STATUS_REFUSED, "kernel %s: not this time", kernel);
+    return cpu->attend_check(on, kernel, page, query_heads, selected, text);
 }
 
-static int close_cpu(void **state) {
+static void test_a_kernel_by_name_alone(void **state) {
     (void)state;
-    cpu->close(device);
-    return 0;
+    struct backend_ops ops = *cpu;
+    ops.attend_check = refuse_all_but_the_last;
+    assert_string_equal(ops.kernels[1], "simple");
+    assert_null(ops.kernels[2]);
+    struct pool *pool = make_pool(&ops, 4);
+    for (uint32_t by_name = 0; by_name < 2; by_name++) {
+        ops.kernels_by_name = by_name;
+        struct step *step = NULL;
+        struct status_text text = {{0}};
+        const enum status unasked =
+            step_create(&ops, device, pool, NULL, 3, OPTIONS_DATA_NORMAL, &step, &text);
+        assert_int_equal(unasked, by_name == 0 ? STATUS_OK : STATUS_REFUSED);
+        if (by_name == 1)
+            assert_string_equal(text.line, "kernel tiled: not this time");
+        step_destroy(step);
+        if (step_create(&ops, device, pool, "simple", 3, OPTIONS_DATA_NORMAL, &step, &text) !=
+            STATUS_OK)
+            fail_msg("%s", text.line);
+        step_destroy(step);
+    }
+    pool_destroy(pool);
 }
 
 int main(void) {
@@ -378,6 +380,7 @@ int main(void) {
         cmocka_unit_test(test_slots_lie_apart),
         cmocka_unit_test(test_every_layer_is_asked),
         cmocka_unit_test(test_single_faults_are_found),
+        cmocka_unit_test(test_a_kernel_by_name_alone),
     };
-    return cmocka_run_group_tests(tests, open_cpu, close_cpu);
+    return cmocka_run_group_tests(tests, step_setup_open, step_setup_close);
 }
