@@ -113,6 +113,9 @@ void bench_run_one(benchmark::State &state, bench_run &run, const bench_case &wh
         }
         state.SetIterationTime(row.step_s);
     }
+    /* What there is to say of a row that counts: a drift, a remark on the model. */
+    if (row.status == RESULT_OK && !row.reason.empty())
+        state.SetLabel(bench_run_text(row.reason.c_str()).c_str());
     for (const auto &counter : row.counters)
         state.counters[counter.first] = benchmark::Counter(counter.second);
 }

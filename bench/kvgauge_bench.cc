@@ -152,11 +152,13 @@ static enum status end_of(const bench_run &run, size_t matched, status_text *tex
     return STATUS_OK;
 }
 
-static int run_benchmarks(const library_flags &flags, const options &line, session &session,
-                          bench_run &run) {
+static int run_benchmarks(const library_flags &flags, const options &line,
+                          const run_case_list &list, session &session, bench_run &run) {
     status_text text = {""};
     interrupt_install();
     enum status status = session_open(&line, &session, &text);
+    if (status == STATUS_OK)
+        status = session_open_libraries(&session, &line, &list, &text);
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
     if (status == STATUS_OK && !flags.out.empty() && !std::ofstream(flags.out).is_open())
@@ -170,10 +172,12 @@ static int run_benchmarks(const library_flags &flags, const options &line, sessi
     run.runner.device = session.device;
     run.runner.options = &line;
     run.runner.run = &run.shared;
+    run.runner.telemetry = telemetry_open(&session.facts);
     add_context(run);
     const auto shown = bench_reporter_create(flags.format);
     const auto filed = flags.out.empty() ? nullptr : bench_reporter_create(flags.out_format);
     const size_t matched = benchmark::RunSpecifiedBenchmarks(shown.get(), filed.get());
+    telemetry_close(run.runner.telemetry);
     session_say_fallback(&session);
     status = end_of(run, matched, &text);
     return status == STATUS_OK ? 0 : complain(status, text.line);
@@ -217,7 +221,7 @@ int main(int argc, char **argv) {
         add_benchmarks(cases, run);
         struct session session = {};
         if (!flags.list_tests)
-            code = run_benchmarks(flags, line, session, run);
+            code = run_benchmarks(flags, line, list, session, run);
         else if (benchmark::RunSpecifiedBenchmarks() == 0)
             code = complain(STATUS_BAD_INPUT, "no benchmark of that name");
         session_close(&session);

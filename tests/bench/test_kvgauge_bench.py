@@ -48,14 +48,14 @@ NAMED = {
     "--data": ("outlier", "data:outlier"),
     "--rotate": ("hadamard", "rotate:hadamard"),
     "--seed": ("2", "seed:2"),
+    "--weights-read": ("1MiB", "weights_read:1048576"),
+    "--weights-format": ("f32", "weights_format:f32"),
     "--kernel": ("simple", "kernel:simple"),
 }
 ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")
 # How long, on what, and what kvgauge_bench refuses: no part of what is measured.
-UNNAMED = (
-    "--samples --min-time --max-time --device --threads --llc --budget --weights --label".split()
-)
-UNNAMED += "--output --save --resume --list --baseline --help".split()
+UNNAMED = "--samples --max-noise --min-time --max-time --device --threads --llc".split()
+UNNAMED += "--budget --weights --label --output --save --resume --list --baseline --help".split()
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
 
 
