@@ -113,7 +113,7 @@ struct result_row {
     struct writer_value groups[MODEL_MAX_GROUPS * RESULT_GROUP_FIELD_COUNT];
     uint64_t interval[2];
     char reason[RESULT_REASON_BYTES + sizeof((struct model *)0)->remark + 2];
-    struct writer_value step_parts[STEP_SHARE_PARTS * STEP_SHARE_FIELD_COUNT];
+    struct writer_value step_parts[(size_t)STEP_SHARE_PARTS * STEP_SHARE_FIELD_COUNT];
 };
 
 /* Texts point into `run` and `result`, and `out` into itself. */
