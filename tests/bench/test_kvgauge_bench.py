@@ -49,7 +49,7 @@ NAMED = {
     "--rotate": ("hadamard", "rotate:hadamard"),
     "--seed": ("2", "seed:2"),
     "--weights-read": ("1MiB", "weights_read:1048576"),
-    "--weights-format": ("f32", "weights_format:f32"),
+    "--weights-format": ("f32 --weights-read 1MiB", "weights_read:1048576/weights_format:f32"),
     "--kernel": ("simple", "kernel:simple"),
 }
 ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")
@@ -102,7 +102,7 @@ class Names(unittest.TestCase):
     def test_say_what_is_not_the_default(self):
         plain = listed("-m", "2x64", "--kv-format", "bf16")[0]
         for option, (value, field) in NAMED.items():
-            name = listed("-m", "2x64", "--kv-format", "bf16", option, value)[0]
+            name = listed("-m", "2x64", "--kv-format", "bf16", option, *value.split())[0]
             self.assertEqual(name, plain.replace("/iter", f"/{field}/iter"))
         for words in ("--samples 9", "--min-time 9", "--data normal", "--seed 1", "--threads 1"):
             self.assertEqual(listed("-m", "2x64", "--kv-format", "bf16", *words.split()), [plain])
