@@ -51,6 +51,10 @@ static std::string further_fields(const run_case &one, const formula_storage &st
         out += word_field("rotate", "hadamard");
     if (asked.seed != 1)
         out += number_field("seed", asked.seed);
+    if (asked.weights_read_bytes > 0)
+        out += number_field("weights_read", asked.weights_read_bytes);
+    if (asked.weights_format != BACKEND_WEIGHTS_NONE)
+        out += word_field("weights_format", weights_read_format_name(asked.weights_format));
     if (line.kernel != nullptr)
         out += word_field("kernel", line.kernel);
     return out;

@@ -152,11 +152,13 @@ static enum status end_of(const bench_run &run, size_t matched, status_text *tex
     return STATUS_OK;
 }
 
-static int run_benchmarks(const library_flags &flags, const options &line, session &session,
-                          bench_run &run) {
+static int run_benchmarks(const library_flags &flags, const options &line,
+                          const run_case_list &list, session &session, bench_run &run) {
     status_text text = {""};
     interrupt_install();
     enum status status = session_open(&line, &session, &text);
+    if (status == STATUS_OK)
+        status = run_weights_open(session.ops, session.device, line.kernel, &list, &text);
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
     if (status == STATUS_OK && !flags.out.empty() && !std::ofstream(flags.out).is_open())
@@ -217,7 +219,7 @@ int main(int argc, char **argv) {
         add_benchmarks(cases, run);
         struct session session = {};
         if (!flags.list_tests)
-            code = run_benchmarks(flags, line, session, run);
+            code = run_benchmarks(flags, line, list, session, run);
         else if (benchmark::RunSpecifiedBenchmarks() == 0)
             code = complain(STATUS_BAD_INPUT, "no benchmark of that name");
         session_close(&session);

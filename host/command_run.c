@@ -12,6 +12,7 @@
 #include "progress.h"
 #include "result.h"
 #include "run_case.h"
+#include "run_weights.h"
 #include "runner.h"
 #include "session.h"
 
@@ -261,24 +262,6 @@ static void print_summary(const struct run *run) {
                   interrupt_asked() ? "; interrupted" : "");
 }
 
-/* Before memory is planned: libraries take some. A format that is not multiplied is the rows'
- * matter. */
-static enum status open_libraries(const struct session *session, const struct options *options,
-                                  const struct run_case_list *cases, struct status_text *text) {
-    if (session->ops->libraries_open == NULL)
-        return STATUS_OK;
-    enum status status =
-        session->ops->libraries_open(session->device, options->kernel, BACKEND_WEIGHTS_NONE, text);
-    for (size_t i = 0; i < cases->count && status == STATUS_OK; i++) {
-        const struct options *one = cases->cases[i].options;
-        enum backend_weights format;
-        if (one->weights_read_bytes > 0 &&
-            weights_read_format(session->ops, one->weights_format, &format, NULL) == STATUS_OK)
-            status = session->ops->libraries_open(session->device, NULL, format, text);
-    }
-    return status;
-}
-
 /* Everything between an open session and a closed one. */
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
@@ -350,7 +333,7 @@ int command_run(const struct options *options, int argc, char *const *argv) {
     if (status == STATUS_OK)
         status = session_open(options, &session, &text);
     if (status == STATUS_OK)
-        status = open_libraries(&session, options, &cases, &text);
+        status = run_weights_open(session.ops, session.device, options->kernel, &cases, &text);
     interrupt_install();
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);

@@ -48,12 +48,14 @@ NAMED = {
     "--data": ("outlier", "data:outlier"),
     "--rotate": ("hadamard", "rotate:hadamard"),
     "--seed": ("2", "seed:2"),
+    "--weights-read": ("1MiB", "weights_read:1048576"),
+    "--weights-format": ("f32 --weights-read 2B", "weights_read:2/weights_format:f32"),
     "--kernel": ("simple", "kernel:simple"),
 }
 ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")
 # How long, on what, and what kvgauge_bench refuses: no part of what is measured.
 UNNAMED = (
-    "--samples --min-time --max-time --device --threads --llc --budget --weights --label".split()
+    "--samples --max-noise --min-time --max-time --device --threads --llc --budget --weights --label".split()
 )
 UNNAMED += "--output --save --resume --list --baseline --help".split()
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
@@ -102,7 +104,7 @@ class Names(unittest.TestCase):
     def test_say_what_is_not_the_default(self):
         plain = listed("-m", "2x64", "--kv-format", "bf16")[0]
         for option, (value, field) in NAMED.items():
-            name = listed("-m", "2x64", "--kv-format", "bf16", option, value)[0]
+            name = listed("-m", "2x64", "--kv-format", "bf16", option, *value.split())[0]
             self.assertEqual(name, plain.replace("/iter", f"/{field}/iter"))
         for words in ("--samples 9", "--min-time 9", "--data normal", "--seed 1", "--threads 1"):
             self.assertEqual(listed("-m", "2x64", "--kv-format", "bf16", *words.split()), [plain])
