@@ -70,7 +70,8 @@ class Section:
         return max(self.lengths(), key=worth, default=None)
 
     def at_best(self):
-        return [row for row in self.rows if row["tokens"] == self.best_length()]
+        best = self.best_length()
+        return [row for row in self.rows if row["tokens"] == best]
 
     def setting(self):
         """What is not as usual, in words."""
