@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__GNUC__)
+/* A function may have its struct's name: in C++ alone that counts as shadowing. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 extern "C" {
 #include "interrupt.h"
 #include "options.h"
@@ -20,6 +25,11 @@ extern "C" {
 #include "runner.h"
 #include "session.h"
 #include "status.h"
+#include "telemetry.h"
+#include "weights_read.h"
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <ostream>
 
+#include "bench_run.h"
+
 #if defined(__GNUC__)
 /* The CSV reporter: still there in 1.9. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -26,7 +28,7 @@ template <class Reporter, bool all_counters> class mended : public Reporter {
                 counter.second.value = number_or_zero(counter.second.value);
             /* A row with an error has none, and CSV's head is made from the first row. */
             if (all_counters && run.counters.empty())
-                for (const std::string &name : bench_counter_names())
+                for (const std::string &name : bench_run_counters())
                     run.counters[name] = benchmark::Counter(0);
         }
         /* Bytes whole, where the stream decides on the digits. */

@@ -1,6 +1,6 @@
 /* The library's reporters, mended where they would write what a reader of their format refuses: the
  * JSON ones NaN (1.7 and 1.8: the coefficient of variation of a counter that is 0), the CSV one
- * only counters that its first row had, and ends the program over others. */
+ * only counters that its first row had, ending the program over others. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
@@ -8,10 +8,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
-
-/* The counters that every row has. */
-std::vector<std::string> bench_counter_names();
 
 /* A reporter of that form ("json", "csv"); NULL: the library's own does ("console"). */
 std::unique_ptr<benchmark::BenchmarkReporter> bench_reporter_create(const std::string &form);

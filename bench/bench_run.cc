@@ -1,8 +1,6 @@
 /* From a row of the runner to the counters of a benchmark. */
 #include "bench_run.h"
 
-#include "bench_report.h"
-
 /* The columns of `kvgauge run` that are counters, under the same names. The set is the same in
  * every row: the library's CSV wants that. */
 static const result_field counter_fields[] = {
@@ -22,14 +20,14 @@ struct bench_row {
     std::map<std::string, double> counters;
 };
 
-std::vector<std::string> bench_counter_names() {
+std::vector<std::string> bench_run_counters() {
     std::vector<std::string> names = {samples_name};
     for (const result_field field : counter_fields)
         names.push_back(result_fields[field].name);
     return names;
 }
 
-std::string bench_text(const char *text) {
+std::string bench_run_text(const char *text) {
     std::string out;
     for (; *text != '\0'; text++)
         out += *text >= ' ' && *text <= '~' ? *text : '?';
@@ -108,13 +106,16 @@ void bench_run_one(benchmark::State &state, bench_run &run, const bench_case &wh
             run.wrong_rows += row.status == RESULT_WRONG;
             if (row.status != RESULT_OK || !row.given) {
                 const std::string why = std::string(result_status_name(row.status)) + ": " +
-                                        bench_text(row.reason.c_str());
+                                        bench_run_text(row.reason.c_str());
                 state.SkipWithError(why.c_str());
                 break;
             }
         }
         state.SetIterationTime(row.step_s);
     }
+    /* What there is to say of a row that counts: a drift, a remark on the model. */
+    if (row.status == RESULT_OK && !row.reason.empty())
+        state.SetLabel(bench_run_text(row.reason.c_str()).c_str());
     for (const auto &counter : row.counters)
         state.counters[counter.first] = benchmark::Counter(counter.second);
 }

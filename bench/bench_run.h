@@ -15,12 +15,15 @@ struct bench_run {
     uint64_t wrong_rows;
 };
 
+/* The counters that every row has; all but one are columns of `kvgauge run`. */
+std::vector<std::string> bench_run_counters();
+
 /* One iteration is all that the harness does; the time it reports is the median step. A row that is
- * not ok is an error with its status and reason. `state` gets every counter of bench_counter_names.
+ * not ok is an error with its status and reason. `state` gets every counter of bench_run_counters.
  */
 void bench_run_one(benchmark::State &state, bench_run &run, const bench_case &which);
 
-/* Without what JSON strings cannot hold as they are. */
-std::string bench_text(const char *text);
+/* `text` with ? for what JSON strings cannot hold as it is. */
+std::string bench_run_text(const char *text);
 
 #endif

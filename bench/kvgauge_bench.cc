@@ -103,14 +103,14 @@ static enum status check_flags(const library_flags &flags, status_text *text) {
     for (const auto &one : forms)
         if (one.form != "console" && one.form != "json" && one.form != "csv")
             return status_set(text, STATUS_BAD_INPUT, "--%s=%s: allowed are console, json, csv",
-                              one.name, bench_text(one.form.c_str()).c_str());
+                              one.name, bench_run_text(one.form.c_str()).c_str());
     return STATUS_OK;
 }
 
 static void add_context(const bench_run &run) {
     const auto add = [](const char *key, const char *value) {
         if (value != nullptr && value[0] != '\0')
-            benchmark::AddCustomContext(key, bench_text(value));
+            benchmark::AddCustomContext(key, bench_run_text(value));
     };
     const backend_facts &facts = run.shared.facts;
     add("kvgauge_version", KVGAUGE_VERSION);
@@ -172,10 +172,12 @@ static int run_benchmarks(const library_flags &flags, const options &line,
     run.runner.device = session.device;
     run.runner.options = &line;
     run.runner.run = &run.shared;
+    run.runner.telemetry = telemetry_open(&session.facts);
     add_context(run);
     const auto shown = bench_reporter_create(flags.format);
     const auto filed = flags.out.empty() ? nullptr : bench_reporter_create(flags.out_format);
     const size_t matched = benchmark::RunSpecifiedBenchmarks(shown.get(), filed.get());
+    telemetry_close(run.runner.telemetry);
     session_say_fallback(&session);
     status = end_of(run, matched, &text);
     return status == STATUS_OK ? 0 : complain(status, text.line);

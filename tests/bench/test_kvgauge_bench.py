@@ -54,10 +54,8 @@ NAMED = {
 }
 ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")
 # How long, on what, and what kvgauge_bench refuses: no part of what is measured.
-UNNAMED = (
-    "--samples --max-noise --min-time --max-time --device --threads --llc --budget --weights --label".split()
-)
-UNNAMED += "--output --save --resume --list --baseline --help".split()
+UNNAMED = "--samples --max-noise --min-time --max-time --device --threads --llc".split()
+UNNAMED += "--budget --weights --label --output --save --resume --list --baseline --help".split()
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
 
 
