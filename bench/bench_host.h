@@ -21,6 +21,7 @@ extern "C" {
 #include "progress.h"
 #include "result.h"
 #include "run_case.h"
+#include "run_weights.h"
 #include "runner.h"
 #include "session.h"
 #include "status.h"

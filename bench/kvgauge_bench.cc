@@ -158,7 +158,7 @@ static int run_benchmarks(const library_flags &flags, const options &line,
     interrupt_install();
     enum status status = session_open(&line, &session, &text);
     if (status == STATUS_OK)
-        status = session_open_libraries(&session, &line, &list, &text);
+        status = run_weights_open(session.ops, session.device, line.kernel, &list, &text);
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
     if (status == STATUS_OK && !flags.out.empty() && !std::ofstream(flags.out).is_open())

@@ -12,6 +12,7 @@
 #include "progress.h"
 #include "result.h"
 #include "run_case.h"
+#include "run_weights.h"
 #include "runner.h"
 #include "session.h"
 
@@ -332,7 +333,7 @@ int command_run(const struct options *options, int argc, char *const *argv) {
     if (status == STATUS_OK)
         status = session_open(options, &session, &text);
     if (status == STATUS_OK)
-        status = session_open_libraries(&session, options, &cases, &text);
+        status = run_weights_open(session.ops, session.device, options->kernel, &cases, &text);
     interrupt_install();
     if (status == STATUS_OK)
         status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);

@@ -122,7 +122,7 @@ static enum status size_burst(const struct backend_ops *ops, struct backend_devi
     return status;
 }
 
-enum status measure_energy(const struct backend_ops *ops, struct backend_device *device,
+enum status measure_energy_run(const struct backend_ops *ops, struct backend_device *device,
                            struct step *step, struct telemetry *telemetry,
                            struct measure_energy *out, struct status_text *text) {
     const uint32_t counters = telemetry_bit(TELEMETRY_ENERGY) | telemetry_bit(TELEMETRY_POWER);

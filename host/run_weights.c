@@ -5,6 +5,22 @@
 
 #include "interrupt.h"
 
+enum status run_weights_open(const struct backend_ops *ops, struct backend_device *device,
+                             const char *kernel, const struct run_case_list *cases,
+                             struct status_text *text) {
+    if (ops->libraries_open == NULL)
+        return STATUS_OK;
+    enum status status = ops->libraries_open(device, kernel, BACKEND_WEIGHTS_NONE, text);
+    for (size_t i = 0; i < cases->count && status == STATUS_OK; i++) {
+        const struct options *one = cases->cases[i].options;
+        enum backend_weights format;
+        if (one->weights_read_bytes > 0 &&
+            weights_read_format(ops, one->weights_format, &format, NULL) == STATUS_OK)
+            status = ops->libraries_open(device, NULL, format, text);
+    }
+    return status;
+}
+
 enum status run_weights_plan(const struct backend_ops *ops, struct backend_device *device,
                              const struct options *given, const struct backend_facts *facts,
                              const struct run_case *one, struct weights_read_shape *shape,

@@ -8,6 +8,12 @@
 #include "run_case.h"
 #include "weights_read.h"
 
+/* Opens the libraries that the cases, or `kernel` (NULL: the default), call for: before memory is
+ * planned, since libraries take some. STATUS_MISSING: one is not here. A format that is not
+ * multiplied is the rows' matter. */
+enum status run_weights_open(const struct backend_ops *ops, struct backend_device *device,
+                             const char *kernel, const struct run_case_list *cases,
+                             struct status_text *text);
 /* shape->read_bytes stays 0 where none are read. `given` is the command line. Fails as
  * weights_read_format, _plan and _fits do. */
 enum status run_weights_plan(const struct backend_ops *ops, struct backend_device *device,

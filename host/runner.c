@@ -249,7 +249,7 @@ static enum status add_circumstances(const struct runner *runner, struct entry *
                                      const struct telemetry_watch *watch,
                                      struct status_text *text) {
     struct result *result = &entry->result;
-    const enum status status = measure_energy(runner->ops, runner->device, entry->step,
+    const enum status status = measure_energy_run(runner->ops, runner->device, entry->step,
                                               runner->telemetry, &result->energy, text);
     telemetry_watch_summary(watch, &result->energy, &result->telemetry);
     result_add_reason(result, result->telemetry.throttled);

@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "measure.h"
-#include "run_case.h"
-#include "weights_read.h"
 
 /* Unique bytes of a sample are cold from this many times the last-level cache on. */
 enum { SESSION_COLD_CACHES = 4 };
@@ -109,22 +107,6 @@ void session_close(struct session *session) {
     if (session->ops != NULL && session->device != NULL)
         session->ops->close(session->device);
     *session = (struct session){0};
-}
-
-enum status session_open_libraries(const struct session *session, const struct options *options,
-                                   const struct run_case_list *cases, struct status_text *text) {
-    if (session->ops->libraries_open == NULL)
-        return STATUS_OK;
-    enum status status =
-        session->ops->libraries_open(session->device, options->kernel, BACKEND_WEIGHTS_NONE, text);
-    for (size_t i = 0; i < cases->count && status == STATUS_OK; i++) {
-        const struct options *one = cases->cases[i].options;
-        enum backend_weights format;
-        if (one->weights_read_bytes > 0 &&
-            weights_read_format(session->ops, one->weights_format, &format, NULL) == STATUS_OK)
-            status = session->ops->libraries_open(session->device, NULL, format, text);
-    }
-    return status;
 }
 
 enum status session_cold_bytes(struct session *session, uint64_t *cold_bytes,

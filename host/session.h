@@ -11,8 +11,6 @@
 #include "status.h"
 #include "writer.h"
 
-struct run_case_list;
-
 struct session {
     const struct backend_ops *ops;
     struct backend_device *device;
@@ -27,11 +25,6 @@ struct session {
 enum status session_open(const struct options *options, struct session *out,
                          struct status_text *text);
 void session_close(struct session *session);
-
-/* What a kernel or the weights of a case are multiplied by, opened before memory is planned:
- * libraries take some. A format that is not multiplied is the rows' matter. */
-enum status session_open_libraries(const struct session *session, const struct options *options,
-                                   const struct run_case_list *cases, struct status_text *text);
 
 /* Unique bytes a sample must touch to be called cold: four times the cache that counts, which is
  * told by the device or, where it is not, found by a sweep; session->facts then say so. */

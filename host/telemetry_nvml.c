@@ -29,6 +29,9 @@ enum {
     PROCESS_TRIES = 4
 };
 #define NVML_VALUE_NOT_AVAILABLE UINT64_MAX
+/* Of one process: far above any memory, and so that all of them add up; NVML_VALUE_NOT_AVAILABLE is
+ * more. */
+#define MOST_BYTES ((uint64_t)1 << 50)
 /* Reasons above are no reasons: NVML has had nine in ten years. */
 #define MOST_REASONS ((uint64_t)0xFFFF)
 
@@ -314,8 +317,7 @@ static void count_processes(const struct census *census, struct telemetry_sample
             const struct nvml_process *one = &census->lists[l][i];
             if (seen_before(census, l, i))
                 continue;
-            const bool known = one->used_bytes != NVML_VALUE_NOT_AVAILABLE &&
-                               one->used_bytes <= UINT64_MAX / MOST_PROCESSES / 4;
+            const bool known = one->used_bytes <= MOST_BYTES;
             if (one->pid == own) {
                 own_seen = true;
                 own_known = known;

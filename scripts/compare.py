@@ -71,11 +71,14 @@ def key_of(row, one_backend):
 
 
 def numbered(rows, one_backend):
-    """{what was asked, and how often before: row}: repeated rows pair off in their order."""
+    """{what was asked, and how often before: row}: repeated rows pair off in their order. One that was
+    interrupted gives way to the next, which --resume measured in its stead."""
     found, seen = {}, {}
     for row in rows:
         key = tuple(key_of(row, one_backend).items())
-        seen[key] = seen.get(key, 0) + 1
+        before = found.get((key, seen.get(key, 0)))
+        if before is None or before["status"] != "interrupted":
+            seen[key] = seen.get(key, 0) + 1
         found[key, seen[key]] = row
     return found
 

@@ -8,10 +8,15 @@ file=$1 row=$2
 shift 2
 program=${KVGAUGE:-$(dirname "${BASH_SOURCE[0]}")/../build/kvgauge}
 command -v python3 >/dev/null || { echo 'repeat: python3 is needed to read the row' >&2; exit 3; }
+[ -x "$program" ] || command -v "$program" >/dev/null || {
+    echo "repeat: $program is not there: build it, or say in KVGAUGE where it is" >&2
+    exit 3
+}
 
 # One word a line: the options that the row was made with, those of its own last.
 words=$(python3 - "$file" "$row" "$program" <<'PYTHON'
 import json
+import os
 import subprocess
 import sys
 
@@ -19,16 +24,21 @@ path, number, program = sys.argv[1:]
 try:
     with open(path, encoding="utf-8") as file:
         lines = [line for line in file if line.strip()]
-    row = json.loads(lines[int(number) - 1]) if int(number) > 0 else None
-except (OSError, ValueError, IndexError) as why:
+except (OSError, ValueError) as why:
+    sys.exit(f"repeat: {path}: {why}")
+if not number.isdecimal() or not 1 <= int(number) <= len(lines):
+    sys.exit(f"repeat: row {number}: {path} has rows 1 to {len(lines)}")
+try:
+    row = json.loads(lines[int(number) - 1])
+except ValueError as why:
     sys.exit(f"repeat: {path}, row {number}: {why}")
-if not row or "argv" not in row:
+if not isinstance(row, dict) or not row.get("argv"):
     sys.exit(f"repeat: {path}, row {number}: no row of kvgauge run")
 
 # What the row says itself, with a value each; and where its results went.
 OWN = ["--model", "-m", "--kv-format", "--index-format", "--tokens", "--seqs", "--page-tokens", "--page-order",
        "--data", "--rotate", "--seed", "--tp", "--suite"]
-DROPPED = OWN + ["--save", "--output", "-o", "--label", "--baseline"]
+DROPPED = OWN + ["--save", "--resume", "--output", "-o", "--label", "--baseline"]
 given, models, words = row["argv"][2:], [], []
 while given:
     word = given.pop(0)
@@ -53,7 +63,8 @@ own = {"--model": model, "--kv-format": formats, "--index-format": row.get("inde
 for name, value in own.items():
     if value is not None:
         words += [name, str(value)]
-print("\n".join(words))
+# A row has ~ where the home folder was.
+print("\n".join(map(os.path.expanduser, words)))
 PYTHON
 ) || exit 2
 mapfile -t options <<<"$words"

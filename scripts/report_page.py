@@ -123,7 +123,10 @@ def section_body(section, index):
     more += f"<details><summary>The bytes in numbers</summary>{tables.bytes_table(rows)}</details>"
     others = [n for n in section.lengths() if n != rows[0]["tokens"]]
     if others:
-        words.append("drawn at this length; others: " + ", ".join(map(plain, others)))
+        listed = ", ".join(map(plain, others))
+        if len(others) > 12:
+            listed = f"{len(others)} from {plain(others[0])} to {plain(others[-1])}"
+        words.append(f"drawn at this length; others: {listed}")
     return f'<p class="dim">{escape("; ".join(words))}</p><div class="figures">{drawn}</div>{more}'
 
 

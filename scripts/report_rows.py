@@ -78,7 +78,8 @@ class Section:
         return max(self.lengths(), key=worth, default=None)
 
     def at_best(self):
-        return [row for row in self.rows if row["tokens"] == self.best_length()]
+        best = self.best_length()
+        return [row for row in self.rows if row["tokens"] == best]
 
     def fit_sentences(self):
         """How time grows with the length, and where formats pass the baseline; cold rows alone."""

@@ -49,7 +49,7 @@ NAMED = {
     "--rotate": ("hadamard", "rotate:hadamard"),
     "--seed": ("2", "seed:2"),
     "--weights-read": ("1MiB", "weights_read:1048576"),
-    "--weights-format": ("f32 --weights-read 1MiB", "weights_read:1048576/weights_format:f32"),
+    "--weights-format": ("f32 --weights-read 2B", "weights_read:2/weights_format:f32"),
     "--kernel": ("simple", "kernel:simple"),
 }
 ALWAYS_NAMED = ("--model", "--kv-format", "--tokens", "--seqs", "--page-tokens", "--suite")

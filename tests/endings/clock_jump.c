@@ -1,6 +1,6 @@
-/* Loaded before the C library: a wall clock that somebody sets while the program runs. KVGAUGE_CLOCK is
- * what every question to it does: frozen at 10^9 s, back an hour, forward an hour. Clocks that
- * nobody can set go on as they are. */
+/* Loaded before the C library: a wall clock that somebody sets while the program runs.
+ * KVGAUGE_CLOCK is what every question to it does: frozen at 10^9 s, back an hour, forward an hour.
+ * Clocks that nobody can set go on as they are. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static long asked_s(void) {
     static atomic_long now_s = START_S;
     const char *way = getenv("KVGAUGE_CLOCK");
     const int hours = way == NULL || strcmp(way, "frozen") == 0 ? 0
-                      : strcmp(way, "back") == 0               ? -1
-                                                               : 1;
+                      : strcmp(way, "back") == 0                ? -1
+                                                                : 1;
     return atomic_fetch_add(&now_s, (long)hours * HOUR_S);
 }
 

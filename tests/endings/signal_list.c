@@ -1,6 +1,6 @@
 /* The program's list of backends: the cpu, at one of whose calls the program gets a signal.
- * KVGAUGE_SIGNAL_AT is CALL:N:SIGNAL, as in append:3:2 for a SIGINT in the third append; stderr says
- * when it is sent. */
+ * KVGAUGE_SIGNAL_AT is CALL:N:SIGNAL, as in append:3:2 for a SIGINT in the third append; stderr
+ * says when it is sent. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -69,6 +69,17 @@ class Signals(unittest.TestCase):
     def test_interrupted_at_every_call(self):
         self.sweep(signal.SIGINT, 2, self.is_interrupted)
 
+    def test_a_long_measurement_ends(self):
+        """`Ended` waits only so long."""
+        for call in ("mark", "stream_read"):
+            words = ["run", *SMALL[:-2], *CASES, "--min-time", "1000", "--max-time", "1000"]
+            ended = Ended(PROGRAM, [*words, "-o", "json"], at(call, 40, signal.SIGINT))
+            self.assertEqual(ended.code, 130, ended)
+            rows = json.loads(ended.out)
+            self.assertEqual(keys(rows, "interrupted"), ASKED[:2])
+            for row in rows:
+                self.assertIn("interrupted while measuring", row["reason"])
+
     def test_other_ways_to_ask(self):
         self.sweep(signal.SIGTERM, 7, self.is_interrupted)
         self.sweep(signal.SIGHUP, 7, self.is_interrupted)

@@ -29,9 +29,29 @@ for row in 1 4 6; do
 done
 check 'says what it runs' grep -q -- '--kv-format q8_0 .*--seed 7' "$work/said"
 check 'nothing is saved again' [ ! -e "$work/saved.1" ]
+# Rows of a run that went on with a file leave that file alone; a home folder is found again.
+mkdir "$work/home"
+printf '{"name": "mine", "groups": [{"kind": "full", "layers": 1, "kv_heads": 1, "k_dim": 64, "v_dim": 64}]}' \
+    >"$work/home/mine.json"
+export HOME=$work/home
+"$program" run --device cpu --llc 32MiB -m "$HOME/mine.json" --tokens 100 --kv-format bf16 --samples 1 \
+    --resume "$HOME/resumed" >/dev/null 2>&1
+check 'the home folder is not in the row' grep -q '"~/mine.json".*"~/resumed"' "$HOME/resumed"
+cp "$HOME/resumed" "$work/before"
+again "$HOME/resumed" 1 -o jsonl >"$work/again" 2>"$work/said"
+check 'a row of --resume: one row' [ "$(wc -l <"$work/again")" -eq 1 ]
+check 'a row of --resume: the file is left alone' cmp "$HOME/resumed" "$work/before"
 again "$work/rows" 9 2>/dev/null
 check 'a row that is not there: exit code 2' [ $? -eq 2 ]
 again "$work/none" 1 2>/dev/null
 check 'a file that is not there: exit code 2' [ $? -eq 2 ]
+for row in 0 -1 x 1.5; do
+    again "$work/rows" $row 2>"$work/said"
+    check "row $row: exit code 2" [ $? -eq 2 ]
+    check "row $row: says which there are" grep -q 'has rows 1 to 8$' "$work/said"
+done
+KVGAUGE=$work/none "$scripts/repeat.sh" "$work/rows" 1 2>"$work/said"
+check 'a program that is not there: exit code 3' [ $? -eq 3 ]
+check 'and where to say it' grep -q '^repeat: .*none is not there.*KVGAUGE' "$work/said"
 [ $failed -eq 0 ] && printf 'all as expected\n'
 exit $((failed > 0))

@@ -45,6 +45,12 @@ class CompareTest(ScriptTest):
             self.assertEqual((row["formula_difference"], row["pool_difference"]), (0, 0))
             self.assertTrue(row["interval"][0] < 1 < row["interval"][1])
 
+    def test_rows_that_were_interrupted_and_done_again(self):
+        cut = [without_speed(copy.deepcopy(row), "interrupted", "interrupted") for row in ROWS]
+        self.assertEqual(self.verdicts(cut + ROWS, ROWS), ["same"] * 3)
+        self.assertEqual(self.verdicts(ROWS, cut[:1] + ROWS[:1] + cut[1:] + ROWS[1:]), ["same"] * 3)
+        self.assertEqual(self.verdicts(cut, ROWS), ["interrupted in A"] * 3)
+
     def test_ten_percent_are_found(self):
         code, found, _ = self.compare(ROWS, slowed(ROWS, 1.1))
         self.assertEqual(code, 0)

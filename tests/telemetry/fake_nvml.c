@@ -2,6 +2,7 @@
  * how it answers: good (or nothing)  every figure as below, energy 1 J more at each call
  *   unsupported        every call says so
  *   nonsense           figures that no device has, strings without an end, lists longer than asked
+ *   endless_name       the name fills its place and has no end
  *   init_fails, lost   the library does not start; the device is gone after it was found
  *   grows, endless     the list of processes is longer at every call; never fits
  *   stranger           this process is not in the list
@@ -91,7 +92,7 @@ static int state_of(const void *device) {
 int nvmlDeviceGetName(void *device, char *out, unsigned bytes) {
     static const char name[] = "Fake GPU of NVML";
     memset(out, 'A', bytes);
-    if (state_of(device) == SUCCESS && !is("nonsense"))
+    if (state_of(device) == SUCCESS && !is("nonsense") && !is("endless_name"))
         memcpy(out, name, sizeof name);
     if (is("nonsense"))
         out[7] = '\x1b';

@@ -293,7 +293,7 @@ static void test_pass(void **state) {
         assert_int_equal(setenv("KVGAUGE_FAKE_NVML", cases[i].mood, 1), 0);
         struct telemetry *telemetry = telemetry_open(&facts);
         struct measure_energy energy;
-        assert_int_equal(measure_energy(&ops, device, step, telemetry, &energy, &text), STATUS_OK);
+        assert_int_equal(measure_energy_run(&ops, device, step, telemetry, &energy, &text), STATUS_OK);
         assert_int_equal(energy.has_energy, cases[i].known);
         assert_int_equal(energy.has_power, cases[i].known);
         if (cases[i].known) {

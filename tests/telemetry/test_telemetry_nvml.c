@@ -57,6 +57,15 @@ static void test_good(void **state) {
     assert_source(FAKE_NVML, "good", "NVML (Fake GPU of NVML)");
 }
 
+static void test_endless_name(void **state) {
+    (void)state;
+    struct telemetry *telemetry = open_it(FAKE_NVML, "endless_name");
+    const char *source = telemetry_source(telemetry);
+    assert_int_equal(strlen(source), strlen("NVML ()") + 95);
+    assert_int_equal(strspn(source + strlen("NVML ("), "A"), 95);
+    telemetry_close(telemetry);
+}
+
 /* Only what was asked for is asked for, and known. */
 static void test_wanted(void **state) {
     (void)state;
@@ -218,11 +227,12 @@ static void test_sets_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_nothing),   cmocka_unit_test(test_old),
-        cmocka_unit_test(test_processes), cmocka_unit_test(test_part),
-        cmocka_unit_test(test_backwards), cmocka_unit_test(test_hot),
-        cmocka_unit_test(test_which),     cmocka_unit_test(test_sets_nothing),
+        cmocka_unit_test(test_good),         cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_nothing),      cmocka_unit_test(test_old),
+        cmocka_unit_test(test_processes),    cmocka_unit_test(test_part),
+        cmocka_unit_test(test_backwards),    cmocka_unit_test(test_hot),
+        cmocka_unit_test(test_endless_name), cmocka_unit_test(test_which),
+        cmocka_unit_test(test_sets_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static struct world {
     uint64_t canary_ns, canary_faster_from, canary_faster_ns; /* from that reading on */
     uint64_t canaries;
     uint64_t steps, interrupt_at, fail_at;
-    const char *fail_what; /* "mark", "sync", "step", "canary" at step fail_at */
+    const char *fail_what; /* "mark", "sync", "step", "canary", "canary sync" */
     uint64_t (*step_ns)(char who, uint64_t nth);
     uint64_t nth[CONTENDERS];               /* steps of each, warm-up included */
     uint64_t stuck_from, stuck_to, back_at; /* steps during which the clock misbehaves */
@@ -78,6 +78,9 @@ static enum status fake_mark(struct backend_device *on, uint32_t mark, struct st
 
 static enum status fake_synchronize(struct backend_device *on, struct status_text *text) {
     (void)on;
+    const char last = world.traced > 0 ? world.trace[world.traced - 1] : 's';
+    if (last == 's' || last == 'l')
+        return fails("canary sync") ? status_set(text, STATUS_IO, "canary sync fails") : STATUS_OK;
     return fails("sync") ? status_set(text, STATUS_IO, "sync fails") : STATUS_OK;
 }
 
@@ -341,6 +344,12 @@ static uint64_t never_narrow(char who, uint64_t nth) {
     return nth % 2 == 0 ? STEP_NS : 2 * STEP_NS;
 }
 
+/* Of up to 8 samples the interval is all of them, of 9 it leaves the slowest out. */
+static uint64_t one_slow(char who, uint64_t nth) {
+    (void)who;
+    return nth == 3 ? 2 * STEP_NS : STEP_NS;
+}
+
 static void test_stops_at_the_time(void **state) {
     (void)state;
     /* looks: one of the start, then one before each sample that may be */
@@ -366,6 +375,13 @@ static void test_stops_at_the_time(void **state) {
     /* narrow when time is up: that is why */
     start();
     run_well(1, &limits);
+    assert_int_equal(contenders[0].seen.stop, MEASURE_STOP_INTERVAL);
+    /* narrow with the ninth sample, between two looks, when time is up */
+    limits.max_time_s = 10e-9;
+    start();
+    world.step_ns = one_slow;
+    run_well(1, &limits);
+    assert_int_equal(contenders[0].series.count, 9);
     assert_int_equal(contenders[0].seen.stop, MEASURE_STOP_INTERVAL);
     /* narrow, but never for long enough */
     limits.min_time_s = 1;
@@ -433,6 +449,21 @@ static void test_what_each_saw(void **state) {
     assert_true(between);
 }
 
+/* The first sample lies between readings 0 and 1, and so on; those from the third on are fast. */
+static void test_readings_around_each_sample(void **state) {
+    (void)state;
+    const struct measure_limits limits = {.samples = 5};
+    start();
+    world.canary_faster_from = 3;
+    world.canary_faster_ns = STEP_NS / 2;
+    run_well(1, &limits);
+    assert_string_equal(rounds(1), "sAsAsAsAsAs");
+    static const double expected[5] = {1, 1, 1.5, 2, 2};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(contenders[0].series.canary_mb_per_s[i],
+                         (uint64_t)(expected[i] * (double)pool_bytes));
+}
+
 static uint64_t growing(char who, uint64_t nth) {
     (void)who;
     return STEP_NS + 20 * nth;
@@ -479,10 +510,11 @@ static void test_interrupt_keeps_samples(void **state) {
 
 static void test_failures_are_told(void **state) {
     (void)state;
-    static const char *const what[] = {"mark", "sync", "step", "canary"};
-    static const char *const words[] = {"mark fails", "sync fails", "step fails", "canary fails"};
+    static const char *const what[] = {"mark", "sync", "step", "canary", "canary sync"};
+    static const char *const words[] = {"mark fails", "sync fails", "step fails", "canary fails",
+                                        "canary sync fails"};
     const struct measure_limits limits = {.samples = 50};
-    for (size_t w = 0; w < 4; w++)
+    for (size_t w = 0; w < 5; w++)
         for (uint64_t at = 0; at < 30; at += 7) {
             struct status_text text = {{0}};
             start();
@@ -548,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_stops_at_the_most),
         cmocka_unit_test(test_each_stops_by_itself),
         cmocka_unit_test(test_what_each_saw),
+        cmocka_unit_test(test_readings_around_each_sample),
         cmocka_unit_test(test_what_is_seen_of_samples),
         cmocka_unit_test(test_interrupt_keeps_samples),
         cmocka_unit_test(test_failures_are_told),

@@ -164,6 +164,18 @@ static void test_energy_unknown(void **state) {
     }
     put_zone("intel-rapl:1", "package-1\n", "1000\n", "10\n");
     assert_int_equal(look().known, telemetry_bit(TELEMETRY_ENERGY));
+    /* more than there are places for */
+    for (int i = 2; i <= TELEMETRY_OS_ZONES; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "intel-rapl:%d", i);
+        assert_int_equal(look().known, telemetry_bit(TELEMETRY_ENERGY));
+        put_zone(name, "package-9\n", "1000\n", "10\n");
+    }
+    assert_int_equal(look().known, 0);
+    teardown(state);
+    setup(state);
+    put_zone("intel-rapl:0", "package-0\n", "1000\n", "10\n");
+    put_zone("intel-rapl:1", "package-1\n", "1000\n", "10\n");
     /* one that goes away, or mad, ends it for good */
     struct telemetry_os os;
     struct telemetry_sample sample = {0};
