@@ -66,7 +66,7 @@ struct gpu_model_clock {
     uint64_t now_ns, read_ns, tick_ns, cycles_per_us;
 };
 #define GPU_MODEL_CLOCK                                                                            \
-    { 1000000007, 40, 1000000, 1500 }
+    { 1000400007, 40, 1000000, 1500 }
 
 static inline uint64_t gpu_model_globaltimer(struct gpu_model_clock *clock) {
     clock->now_ns += clock->read_ns;

@@ -19,10 +19,10 @@ struct test_case {
 };
 /* now, a read, a tick, cycles per microsecond */
 const test_case cases[] = {
-    {{5, 40, 1000000, 1500}, 1500},  /* a timer of 1 ms: 10 of them and no part of one */
-    {{999999, 40, 1000000, 2}, 2},   /* just before a tick */
-    {{12345, 30, 1024, 1980}, 1980}, /* 1.024 us */
-    {{12345, 30, 32, 2410}, 2410},   /* 32 ns: every reading another one */
+    {{400005, 40, 1000000, 1500}, 1500}, /* a timer of 1 ms: 10 of them and no part of one */
+    {{999999, 40, 1000000, 2}, 2},       /* just before a tick */
+    {{12345, 30, 1024, 1980}, 1980},     /* 1.024 us */
+    {{12345, 30, 32, 2410}, 2410},       /* 32 ns: every reading another one */
     {{12345, 30, 3000000, 345}, 345},
     {{12345, 30, 0, 1980}, 0},                /* it stands still */
     {{12345, 1, (uint64_t)1 << 40, 1980}, 0}, /* the next tick does not come */
