@@ -27,7 +27,7 @@ cat >"$work/cuda/bin/__nvcc_device_query" <<'EOF'
 [ -n "$FAKE_GPU" ] && echo "$FAKE_GPU"
 EOF
 chmod +x "$work"/cuda/bin/*
-touch "$work/cuda/include/cuda_runtime_api.h" "$work/cuda/lib64/libcudart_static.a"
+touch "$work/cuda/include/cuda_runtime_api.h" "$work/cuda/include/cublasLt.h" "$work/cuda/lib64/libcudart_static.a"
 
 # expect CODE PATTERN RELEASE GPU OPTIONS...
 expect() {
