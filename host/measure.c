@@ -157,12 +157,16 @@ static enum status sample_once(const struct backend_ops *ops, struct backend_dev
     enum status status = series_grow(&contender->series, text);
     if (status == STATUS_OK)
         status = ops->mark(device, MEASURE_MARK_START, text);
-    for (int part = 0; part < MEASURE_PARTS && status == STATUS_OK; part++) {
-        if (!has_part(contender, part))
+    for (int part = 0; part < MEASURE_PARTS; part++) {
+        /* The other ranks wait in their sum, whatever happened here. */
+        if (!has_part(contender, part) || (status != STATUS_OK && part != MEASURE_REDUCE))
             continue;
-        status = run_part(contender, part, text);
-        if (status == STATUS_OK)
-            status = ops->mark(device, (uint32_t)part + 1, text);
+        struct status_text why = {""};
+        enum status done = run_part(contender, part, &why);
+        if (done == STATUS_OK)
+            done = ops->mark(device, (uint32_t)part + 1, &why);
+        if (done != STATUS_OK && status == STATUS_OK)
+            status = status_set(text, done, "%s", why.line);
     }
     if (status == STATUS_OK)
         status = ops->synchronize(device, text);
@@ -180,6 +184,21 @@ static enum status sample_once(const struct backend_ops *ops, struct backend_dev
     }
     series->step_ns[i] = ops->elapsed_ns(device, MEASURE_MARK_START, last);
     return STATUS_OK;
+}
+
+static enum status agree(const struct measure_team *team, enum status mine, bool *more,
+                         struct status_text *text) {
+    return team != NULL ? team->agree(team->context, mine, more, text) : mine;
+}
+
+/* One sample, begun by all at once, and failed for all where it failed for one. */
+static enum status sample_together(const struct backend_ops *ops, struct backend_device *device,
+                                   const struct measure_team *team,
+                                   struct measure_contender *contender, struct status_text *text) {
+    if (team != NULL)
+        team->start(team->context);
+    bool more = false;
+    return agree(team, sample_once(ops, device, contender, text), &more, text);
 }
 
 static bool enough(const struct measure_series *series, const struct measure_limits *limits,
@@ -207,21 +226,23 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
     enum status status = STATUS_OK;
     /* One untimed step each: first touches and code loading are not what is measured. */
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = sample_once(ops, device, &contenders[i], text);
+        status = sample_together(ops, device, limits->team, &contenders[i], text);
         contenders[i].series.count = 0;
     }
     const uint64_t start_ns = progress_now_ns();
     bool done = false;
     for (uint64_t round = 0; !done && status == STATUS_OK; round++) {
         done = true;
-        status = sing(ops, device, &log, text);
+        enum status mine = sing(ops, device, &log, text);
         for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
             const uint32_t at = round % 2 == 0 ? i : count - 1 - i;
             const double wall_s = (double)(progress_now_ns() - start_ns) * 1e-9;
-            if (interrupt_asked())
-                status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
-            else if (!enough(&contenders[at].series, limits, wall_s, count)) {
-                status = sample_once(ops, device, &contenders[at], text);
+            if (mine == STATUS_OK && interrupt_asked())
+                mine = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
+            bool more = !enough(&contenders[at].series, limits, wall_s, count);
+            status = agree(limits->team, mine, &more, text);
+            if (status == STATUS_OK && more) {
+                status = sample_together(ops, device, limits->team, &contenders[at], text);
                 done = false;
             }
         }

@@ -46,10 +46,20 @@ struct measure_contender {
     struct measure_series series;            /* owned; measure_series_free */
 };
 
+/* Others who measure the same at the same time: the ranks of a tensor-parallel run. Every one of
+ * them makes these calls in the same order. */
+struct measure_team {
+    void (*start)(void *context); /* before a sample: returns when all are there */
+    /* All leave with the worst status of any, and with `more` when any wants more. */
+    enum status (*agree)(void *context, enum status mine, bool *more, struct status_text *text);
+    void *context;
+};
+
 struct measure_limits {
-    uint64_t samples;  /* exactly this many each; 0: until min_time_s */
-    double min_time_s; /* of timed steps, each contender */
-    double max_time_s; /* of wall time, each contender */
+    uint64_t samples;                /* exactly this many each; 0: until min_time_s */
+    double min_time_s;               /* of timed steps, each contender */
+    double max_time_s;               /* of wall time, each contender */
+    const struct measure_team *team; /* NULL: alone */
 };
 
 struct measure_canary {

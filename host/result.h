@@ -9,6 +9,7 @@
 #include "measure.h"
 #include "pool.h"
 #include "result_groups.h"
+#include "result_ranks.h"
 #include "run_case.h"
 #include "verify.h"
 #include "writer.h"
@@ -72,7 +73,8 @@ struct result {
     struct writer_summary parts[MEASURE_PARTS];
     struct result_groups groups; /* with has_work; times with has_speed */
     struct measure_canary canary;
-    bool has_baseline; /* a baseline row exists to compare with */
+    struct result_ranks ranks; /* with several: times are the slowest rank's */
+    bool has_baseline;         /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
     double tokens_vs_baseline;
 };
@@ -86,6 +88,7 @@ double result_ceiling_share(const struct result *result);
 struct result_row {
     struct writer_value values[RESULT_FIELD_COUNT];
     struct writer_value groups[MODEL_MAX_GROUPS * RESULT_GROUP_FIELD_COUNT];
+    struct writer_value ranks[RANKS_MOST * RESULT_RANK_FIELD_COUNT];
 };
 
 /* Texts point into `run` and `result`, and `out` into itself. */

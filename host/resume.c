@@ -14,6 +14,7 @@ static const enum result_field key_fields[] = {
     RESULT_MODEL,      RESULT_K_FORMAT, RESULT_V_FORMAT, RESULT_INDEX_FORMAT,
     RESULT_TOKENS,     RESULT_SEQS,     RESULT_TP,       RESULT_PAGE_TOKENS,
     RESULT_PAGE_ORDER, RESULT_DATA,     RESULT_ROTATE,   RESULT_SEED,
+    RESULT_RANKS,
 };
 enum { KEY_FIELDS = sizeof key_fields / sizeof key_fields[0], KEY_BYTES = 512 };
 

@@ -9,6 +9,8 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "reduce.h"
+#include "runner_ranks.h"
 
 /* Cached values the references may read per row. */
 #define RUNNER_VERIFY_VALUES ((uint64_t)30 * 1000 * 1000)
@@ -28,6 +30,7 @@ struct work {
     size_t count;
     size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
     struct memory_budget budget;
+    const struct ranks *ranks; /* never NULL */
 };
 
 static void fail(struct entry *entry, enum status status, const struct status_text *why) {
@@ -37,6 +40,8 @@ static void fail(struct entry *entry, enum status status, const struct status_te
 }
 
 static void say(const struct work *work, const struct entry *entry, const char *what) {
+    if (work->ranks->rank > 0)
+        return;
     char line[256];
     (void)snprintf(line, sizeof line, "%s %s: %s", work->one->model.name,
                    entry->result.format->name, what);
@@ -58,18 +63,26 @@ static void plan_entries(struct work *work) {
                                 "the pool takes %llu bytes and the budget is %llu (%s)",
                                 (unsigned long long)entry->result.sizes.pool_bytes,
                                 (unsigned long long)work->budget.budget_bytes, work->budget.source);
+        status = ranks_agree(work->ranks, status, &why);
         if (status != STATUS_OK)
             fail(entry, status, &why);
+        if (entry->result.has_sizes)
+            result_ranks_plan(work->ranks, work->one, entry->result.format,
+                              entry->result.sizes.formula_bytes, &entry->result.ranks);
     }
 }
 
 /* Rows of a file that the run goes on with are done. */
 static void skip_there(struct work *work) {
     struct runner *runner = work->runner;
-    for (size_t i = 0; i < work->count && runner->resume != NULL; i++) {
+    for (size_t i = 0; i < work->count; i++) {
         struct result_row row;
-        result_values(runner->run, &work->entries[i].result, &row);
-        if (!resume_has(runner->resume, row.values))
+        bool there = false;
+        if (runner->resume != NULL) {
+            result_values(runner->run, &work->entries[i].result, &row);
+            there = resume_has(runner->resume, row.values);
+        }
+        if (!ranks_any(work->ranks, there))
             continue;
         work->entries[i].done = true;
         runner->quarters_done += 4;
@@ -120,6 +133,7 @@ static void build(struct work *work, struct entry *entry) {
         result->has_verify = status == STATUS_OK || status == STATUS_WRONG;
         runner->quarters_done += entry->done ? 0 : 1;
     }
+    status = ranks_agree(work->ranks, status, &why);
     if (status != STATUS_OK) {
         fail(entry, status, &why);
         tear_down(entry);
@@ -218,25 +232,52 @@ static void measure_batch(struct work *work) {
             contenders[count].pool = work->entries[i].pool;
             contenders[count++].step = work->entries[i].step;
         }
+    status = ranks_agree(work->ranks, status, &why);
+    if (status != STATUS_OK) {
+        for (size_t i = 0; i < work->count; i++)
+            if (work->entries[i].in_batch && work->entries[i].step != NULL)
+                fail(&work->entries[i], status, &why);
+        count = 0;
+    }
     if (count > 0)
         say(work, &work->entries[which[0]], "measuring, formats interleaved");
+    const struct measure_team team = runner_ranks_team(work->ranks);
+    const bool together = work->ranks->count > 1;
     const struct measure_limits limits = {.samples = options->samples,
                                           .min_time_s = options->min_time_s,
-                                          .max_time_s = options->max_time_s};
+                                          .max_time_s = options->max_time_s,
+                                          .team = together ? &team : NULL};
     struct measure_canary canary = {0};
+    struct reduce *reduce = NULL;
+    if (count > 0 && status == STATUS_OK && together)
+        status = reduce_create(runner->ops, runner->device, work->ranks, &work->one->whole,
+                               work->one->seqs, &reduce, &why);
+    for (uint32_t i = 0; i < count && reduce != NULL; i++)
+        contenders[i].work[MEASURE_REDUCE] =
+            (struct measure_work){.run = reduce_run, .context = reduce};
     if (count > 0 && status == STATUS_OK)
         status =
             measure_run(runner->ops, runner->device, contenders, count, &limits, &canary, &why);
+    status = ranks_agree(work->ranks, status, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
-        enum status summed =
-            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &canary, &why) : status;
+        enum status summed = status;
+        struct measure_canary slowest = canary;
+        if (summed == STATUS_OK)
+            summed =
+                result_ranks_share(work->ranks, &runner->run->facts, entry->result.sizes.pool_bytes,
+                                   entry->result.read_bytes, &contenders[i].series, &slowest,
+                                   &entry->result.ranks, &why);
+        if (summed == STATUS_OK)
+            summed = summarise(&entry->result, &contenders[i], &slowest, &why);
         if (summed == STATUS_OK)
             summed = itemise(runner, entry, &why);
+        summed = ranks_agree(work->ranks, summed, &why);
         if (summed != STATUS_OK)
             fail(entry, summed, &why);
         measure_series_free(&contenders[i].series);
     }
+    reduce_destroy(reduce);
     free(contenders);
     free(which);
 }
@@ -244,10 +285,10 @@ static void measure_batch(struct work *work) {
 /* One batch from pools to rows. */
 static enum status run_batch(struct work *work, runner_row row, void *context,
                              struct status_text *text) {
-    for (size_t i = 0; i < work->count && !interrupt_asked(); i++)
+    for (size_t i = 0; i < work->count && !ranks_any(work->ranks, interrupt_asked()); i++)
         if (work->entries[i].in_batch)
             build(work, &work->entries[i]);
-    if (!interrupt_asked())
+    if (!ranks_any(work->ranks, interrupt_asked()))
         measure_batch(work);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work->count; i++) {
@@ -266,7 +307,7 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
             compare_with_baseline(&work->entries[work->baseline].result, &entry->result);
         entry->done = true;
         progress_clear();
-        status = row(context, &entry->result, text);
+        status = ranks_agree(work->ranks, row(context, &entry->result, text), text);
         work->runner->quarters_done += 2;
     }
     return status;
@@ -278,11 +319,22 @@ static bool same_format(const struct options_format *a, const struct options_for
 
 enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
                             void *context, struct status_text *text) {
+    static const struct ranks alone = {.count = 1, .local_count = 1};
     const struct options *options = one->options;
-    struct work work = {.runner = runner, .one = one, .count = options->format_count};
+    struct work work = {.runner = runner,
+                        .one = one,
+                        .count = options->format_count,
+                        .ranks = runner->ranks != NULL ? runner->ranks : &alone};
     work.entries = calloc(work.count, sizeof *work.entries);
+    enum status status = STATUS_OK;
     if (work.entries == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
+        status =
+            status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
+    status = ranks_agree(work.ranks, status, text);
+    if (status != STATUS_OK) {
+        free(work.entries);
+        return status;
+    }
     work.baseline = work.count;
     for (size_t i = 0; i < work.count; i++) {
         work.entries[i].result.which = one;
@@ -290,23 +342,19 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
         if (work.baseline == work.count && same_format(&options->formats[i], &options->baseline))
             work.baseline = i;
     }
-    struct backend_facts facts;
-    runner->ops->facts(runner->device, &facts);
-    memory_budget_make(&facts, runner->options->budget_given, runner->options->budget_bytes,
-                       runner->options->weights_bytes, &work.budget);
+    runner_ranks_budget(work.ranks, runner->ops, runner->device, runner->options, &work.budget);
     plan_entries(&work);
     skip_there(&work);
-    enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
         if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
             work.entries[i].done = true;
             progress_clear();
-            status = row(context, &work.entries[i].result, text);
+            status = ranks_agree(work.ranks, row(context, &work.entries[i].result, text), text);
             runner->quarters_done += 4;
         }
     while (status == STATUS_OK && cut_batch(&work) > 0) {
         status = run_batch(&work, row, context, text);
-        if (status == STATUS_OK && interrupt_asked())
+        if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
     for (size_t i = 0; i < work.count; i++) {
