@@ -79,7 +79,8 @@ static enum status allocate(struct reduce *reduce, struct status_text *text) {
 
 static enum status sum_layer(struct reduce *reduce, uint64_t values, struct status_text *text) {
     const struct backend_ops *ops = reduce->ops;
-    const float *host_values = ops->memory_host(reduce->device, reduce->dev_values);
+    const float *host_values =
+        ops->memory_host != NULL ? ops->memory_host(reduce->device, reduce->dev_values) : NULL;
     const bool copied = host_values == NULL;
     enum status status = STATUS_OK;
     if (copied)

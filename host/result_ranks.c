@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "pool.h"
 #include "reduce.h"
 
 const struct writer_field result_rank_fields[RESULT_RANK_FIELD_COUNT] = {
@@ -14,12 +13,14 @@ const struct writer_field result_rank_fields[RESULT_RANK_FIELD_COUNT] = {
 };
 
 void result_ranks_plan(const struct ranks *ranks, const struct run_case *one,
-                       const struct options_format *format, uint64_t formula_bytes,
+                       const struct options_format *format, const struct pool_sizes *sizes,
                        struct result_ranks *out) {
     if (ranks->count == 1)
         return;
     out->count = ranks->count;
     out->reduce_bytes = reduce_bytes(&one->whole, one->seqs);
+    if (sizes == NULL)
+        return;
     struct pool_request request;
     struct pool_sizes whole;
     struct status_text why;
@@ -29,7 +30,7 @@ void result_ranks_plan(const struct ranks *ranks, const struct run_case *one,
         status = pool_plan(&request, &whole, &why);
     out->has_replicated = status == STATUS_OK;
     if (out->has_replicated)
-        out->replicated_bytes = formula_bytes * ranks->count - whole.formula_bytes;
+        out->replicated_bytes = sizes->formula_bytes * ranks->count - whole.formula_bytes;
 }
 
 static enum status median_of(const uint64_t *values, uint64_t count, double *out,
@@ -63,13 +64,14 @@ static enum status medians(const struct measure_series *series, struct result_ra
 }
 
 enum status result_ranks_share(const struct ranks *ranks, const struct backend_facts *facts,
-                               uint64_t pool_bytes, uint64_t read_bytes,
+                               const struct pool_sizes *sizes, uint64_t read_bytes,
                                struct measure_series *series, struct measure_canary *canary,
                                struct result_ranks *out, struct status_text *text) {
     if (ranks->count == 1)
         return STATUS_OK;
     struct result_rank mine = {.threads = facts->threads,
-                               .pool_bytes = pool_bytes,
+                               .formula_bytes = sizes->formula_bytes,
+                               .pool_bytes = sizes->pool_bytes,
                                .read_bytes = read_bytes,
                                .ceiling_gb_per_s = canary->gb_per_s};
     (void)snprintf(mine.device, sizeof mine.device, "%s", facts->device);
@@ -102,6 +104,7 @@ void result_ranks_values(const struct result_ranks *ranks, struct writer_value *
             uint64_t number;
         } numbers[] = {{RESULT_RANK_RANK, r},
                        {RESULT_RANK_THREADS, rank->threads},
+                       {RESULT_RANK_FORMULA_BYTES, rank->formula_bytes},
                        {RESULT_RANK_POOL_BYTES, rank->pool_bytes},
                        {RESULT_RANK_READ_BYTES, rank->read_bytes}};
         const struct {

@@ -4,6 +4,7 @@
 #define RESULT_RANKS_H
 
 #include "measure.h"
+#include "pool.h"
 #include "ranks.h"
 #include "run_case.h"
 #include "writer.h"
@@ -20,7 +21,7 @@ extern const struct writer_field result_rank_fields[RESULT_RANK_FIELD_COUNT];
 struct result_rank {
     char device[96];
     uint32_t threads;
-    uint64_t pool_bytes, read_bytes;
+    uint64_t formula_bytes, pool_bytes, read_bytes;
     double step_ns, append_ns, attend_ns, reduce_ns, kv_ns, ceiling_gb_per_s;
 };
 
@@ -36,15 +37,15 @@ struct result_ranks {
     struct result_rank each[RANKS_MOST];
 };
 
-/* What follows from the case alone; formula_bytes are one rank's. */
+/* What follows from the case alone; `sizes` are one rank's, NULL where they are not known. */
 void result_ranks_plan(const struct ranks *ranks, const struct run_case *one,
-                       const struct options_format *format, uint64_t formula_bytes,
+                       const struct options_format *format, const struct pool_sizes *sizes,
                        struct result_ranks *out);
 
 /* All ranks together, after measuring: everybody's figures, and the slowest rank's samples and
  * canary in place of one's own. Alone it does nothing. The status is the same on all ranks. */
 enum status result_ranks_share(const struct ranks *ranks, const struct backend_facts *facts,
-                               uint64_t pool_bytes, uint64_t read_bytes,
+                               const struct pool_sizes *sizes, uint64_t read_bytes,
                                struct measure_series *series, struct measure_canary *canary,
                                struct result_ranks *out, struct status_text *text);
 

@@ -66,9 +66,9 @@ static void plan_entries(struct work *work) {
         status = ranks_agree(work->ranks, status, &why);
         if (status != STATUS_OK)
             fail(entry, status, &why);
-        if (entry->result.has_sizes)
-            result_ranks_plan(work->ranks, work->one, entry->result.format,
-                              entry->result.sizes.formula_bytes, &entry->result.ranks);
+        result_ranks_plan(work->ranks, work->one, entry->result.format,
+                          entry->result.has_sizes ? &entry->result.sizes : NULL,
+                          &entry->result.ranks);
     }
 }
 
@@ -264,10 +264,9 @@ static void measure_batch(struct work *work) {
         enum status summed = status;
         struct measure_canary slowest = canary;
         if (summed == STATUS_OK)
-            summed =
-                result_ranks_share(work->ranks, &runner->run->facts, entry->result.sizes.pool_bytes,
-                                   entry->result.read_bytes, &contenders[i].series, &slowest,
-                                   &entry->result.ranks, &why);
+            summed = result_ranks_share(work->ranks, &runner->run->facts, &entry->result.sizes,
+                                        entry->result.read_bytes, &contenders[i].series, &slowest,
+                                        &entry->result.ranks, &why);
         if (summed == STATUS_OK)
             summed = summarise(&entry->result, &contenders[i], &slowest, &why);
         if (summed == STATUS_OK)
