@@ -113,6 +113,7 @@ void result_ranks_values(const struct result_ranks *ranks, struct writer_value *
         } reals[] = {{RESULT_RANK_STEP_NS, rank->step_ns},
                      {RESULT_RANK_APPEND_NS, rank->append_ns},
                      {RESULT_RANK_ATTEND_NS, rank->attend_ns},
+                     {RESULT_RANK_KV_NS, rank->kv_ns},
                      {RESULT_RANK_REDUCE_NS, rank->reduce_ns},
                      {RESULT_RANK_CEILING, rank->ceiling_gb_per_s}};
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
