@@ -15,12 +15,13 @@ import text_table
 from result_rows import ASKED_BY_OPTION, Unreadable, counted, option, pair, plain, read_rows, timed
 
 KEYS = (
-    "model k_format v_format index_format tokens seqs tp page_tokens page_order data rotate kernel"
+    "model k_format v_format index_format tokens seqs tp ranks page_tokens page_order data rotate "
+    "kernel"
 ).split()
 SAME_PERCENT = 5.0
 ABOUT = """\
 Rows of kvgauge run (-o jsonl, --save) of A beside those of B, C ..., matched on what was asked:
-model, formats, tokens, sequences, pages, data, kernel, and options that have no column (--kv-scale,
+model, formats, tokens, sequences, ranks, pages, data, kernel, and options that have no column (--kv-scale,
 --state-format, --lengths, --share-prefix, --window-as, --draft-layers). Device and threads are a
 heading. Between backends the kernel counts only where --kernel asked for one.
 
@@ -207,6 +208,7 @@ def columns_of(varying, several):
             for name in (
                 "index_format",
                 "tp",
+                "ranks",
                 "page_tokens",
                 "page_order",
                 "data",

@@ -53,7 +53,7 @@ SHELL
 chmod +x "$work/rank"
 export RANK1='' RANK1_ENV='' WORK=$work
 ranks() { # N ARGUMENTS: sets code; rows in $work/out
-    timeout 120 mpirun -np "$1" "$work/rank" "$program" "${@:2}" >"$work/out" 2>"$work/err"
+    timeout "${RANKS_LIMIT_S:-120}" mpirun -np "$1" "$work/rank" "$program" "${@:2}" >"$work/out" 2>"$work/err"
     code=$?
 }
 rows() { python3 "$here/ranks_rows.py" "$work/out" "$@"; }
@@ -149,11 +149,15 @@ ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}" --tokens 200 --resume "$work/saved
 check 'the file again: what was missing' eval '[ $code -eq 0 ] && count 2 && [ "$(wc -l <"$work/saved")" -eq 4 ]'
 check 'the file again: says so' grep -q '^kvgauge: 2 rows were there already' "$work/err"
 
+KVGAUGE=$program timeout "${RANKS_LIMIT_S:-120}" "$here/../../scripts/repeat.sh" "$work/saved" 4 -o jsonl \
+    >"$work/out" 2>"$work/err"
+check 'a row again: by as many ranks' eval 'count 1 && rows - "row[\"ranks\"] == 2 and row[\"tokens\"] == 200"'
+
 # Interrupted: one rank, and then the launcher.
 interrupted() { # FILE WITH THE PID: once a first row is out
     rm -f "$work"/pid* "$work/halfway"
-    timeout 120 mpirun -np 2 "$work/rank" "$program" run --tp 2 -m 2x64/g4x2l --device cpu --llc 32MiB \
-        --tokens 64,32k --seqs 8 --samples 300 --kv-format bf16 -o jsonl --save "$work/halfway" \
+    timeout "${RANKS_LIMIT_S:-120}" mpirun -np 2 "$work/rank" "$program" run --tp 2 -m 2x64/g4x2l \
+        --device cpu --llc 32MiB --tokens 64,32k --seqs 8 --samples 300 --kv-format bf16 -o jsonl --save "$work/halfway" \
         >"$work/out" 2>"$work/err" &
     local launcher=$!
     for ((i = 0; i < 600; i++)); do

@@ -196,7 +196,7 @@ class ColumnsTest(unittest.TestCase):
         self.assertGreater(len(names), 60)
         self.assertEqual(set(names), set(make_row()))
         checked = [*result_rows.TEXT, *result_rows.NUMBER, *result_rows.SUMMARY]
-        by_hand = {"schema_version", "argv", "samples_ns", "groups", "cold"}
+        by_hand = {"schema_version", "argv", "samples_ns", "groups", "per_rank", "cold"}
         anything = {"clocks", "temperature", "power_w", "energy_j", "other_processes"}
         self.assertEqual(set(checked) | by_hand | anything, set(names))
         self.assertLessEqual(set(compare.KEYS), set(names))
