@@ -58,11 +58,15 @@ static void add_words(struct run *run, const struct result *result) {
         (void)snprintf(out, sizeof run->words[0], "%s %s: KV read at %.1f GB/s, %s",
                        result->which->model.name, result->format->name,
                        result_read_gb_per_s(result), share);
-    char groups[RUN_WORDS_BYTES];
-    result_groups_words(&result->groups, groups, sizeof groups);
-    const size_t used = strlen(out);
-    if (groups[0] != '\0')
-        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", groups);
+    char more[RUN_WORDS_BYTES];
+    result_groups_words(&result->groups, more, sizeof more);
+    size_t used = strlen(out);
+    if (more[0] != '\0')
+        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", more);
+    result_ranks_words(&result->ranks, more, sizeof more);
+    used = strlen(out);
+    if (more[0] != '\0')
+        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  %s", more);
 }
 
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {

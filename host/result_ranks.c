@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "number.h"
 #include "reduce.h"
 
 const struct writer_field result_rank_fields[RESULT_RANK_FIELD_COUNT] = {
@@ -94,6 +95,21 @@ enum status result_ranks_share(const struct ranks *ranks, const struct backend_f
     ranks_broadcast(ranks, out->slowest, canary, sizeof *canary);
     out->has_times = true;
     return STATUS_OK;
+}
+
+void result_ranks_words(const struct result_ranks *ranks, char *out, size_t bytes) {
+    out[0] = '\0';
+    if (!ranks->has_times)
+        return;
+    const struct result_rank *slowest = &ranks->each[ranks->slowest];
+    char copies[NUMBER_TEXT_BYTES];
+    number_bytes_words(ranks->replicated_bytes, copies);
+    (void)snprintf(
+        out, bytes,
+        "%u ranks, the slowest is rank %u; the sum over them takes %.0f %% of its step%s%s%s",
+        ranks->count, ranks->slowest, 100 * slowest->reduce_ns / slowest->step_ns,
+        ranks->replicated_bytes > 0 ? "; " : "", ranks->replicated_bytes > 0 ? copies : "",
+        ranks->replicated_bytes > 0 ? " are copies of what another rank holds too" : "");
 }
 
 void result_ranks_values(const struct result_ranks *ranks, struct writer_value *values) {

@@ -49,6 +49,10 @@ enum status result_ranks_share(const struct ranks *ranks, const struct backend_f
                                struct measure_series *series, struct measure_canary *canary,
                                struct result_ranks *out, struct status_text *text);
 
+/* "2 ranks, the slowest is rank 1; their sum takes 12 % of its step; 1.10 GB are copies"; "" where
+ * nothing was timed, or one rank is alone. */
+void result_ranks_words(const struct result_ranks *ranks, char *out, size_t bytes);
+
 /* values: [count][RESULT_RANK_FIELD_COUNT]; texts point into `ranks`. */
 void result_ranks_values(const struct result_ranks *ranks, struct writer_value *values);
 
