@@ -28,7 +28,7 @@ if not row or "argv" not in row:
 # What the row says itself, with a value each; and where its results went.
 OWN = ["--model", "-m", "--kv-format", "--index-format", "--tokens", "--seqs", "--page-tokens", "--page-order",
        "--data", "--rotate", "--seed", "--tp", "--suite"]
-DROPPED = OWN + ["--save", "--output", "-o", "--label", "--baseline"]
+DROPPED = OWN + ["--save", "--resume", "--output", "-o", "--label", "--baseline"]
 given, models, words = row["argv"][2:], [], []
 while given:
     word = given.pop(0)

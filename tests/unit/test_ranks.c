@@ -242,8 +242,8 @@ static enum status measure(struct team *team, uint64_t samples[2], struct status
     };
     struct backend_ops ops = *cpu;
     ops.attend = failing_attend;
-    struct pool *pool;
-    struct step *step;
+    struct pool *pool = NULL;
+    struct step *step = NULL;
     if (pool_create(&ops, device, &request, NULL, &pool, text) != STATUS_OK ||
         pool_fill(pool, NULL, text) != STATUS_OK ||
         step_create(&ops, device, pool, NULL, 5, OPTIONS_DATA_NORMAL, &step, text) != STATUS_OK)
