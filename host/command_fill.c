@@ -210,8 +210,10 @@ int command_fill(const struct options *options) {
     struct run_case_list cases = {0};
     struct fill fill = {.options = options};
     enum status status = run_case_list_create(options, &cases, &text);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        run_case_list_remarks(&cases);
         status = session_open(options, &fill.session, &text);
+    }
     if (status == STATUS_OK) {
         session_say_fallback(&fill.session);
         interrupt_install();

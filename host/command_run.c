@@ -22,6 +22,7 @@ enum { RUN_WORDS_BYTES = 2048 };
 #define RUN_FEW_LAUNCHES 20.0
 
 struct run {
+    const struct ranks *ranks;
     struct result_run shared;
     struct session_output output;
     char (*words)[RUN_WORDS_BYTES]; /* a sentence per measured row, printed last */
@@ -95,11 +96,15 @@ static void add_words(struct run *run, const struct result *result) {
                        result->which->model.name, result->format->name,
                        result_read_gb_per_s(result), share);
     add_step_words(result, out);
-    char groups[RUN_WORDS_BYTES];
-    result_groups_words(&result->groups, groups, sizeof groups);
-    const size_t used = strlen(out);
-    if (groups[0] != '\0')
-        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", groups);
+    char more[RUN_WORDS_BYTES];
+    result_groups_words(&result->groups, more, sizeof more);
+    size_t used = strlen(out);
+    if (more[0] != '\0')
+        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", more);
+    result_ranks_words(&result->ranks, more, sizeof more);
+    used = strlen(out);
+    if (more[0] != '\0')
+        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  %s", more);
 }
 
 /* The columns by which rows of one setting are told from others; scripts/report_rows.py has the
@@ -150,11 +155,13 @@ static void add_fit(struct run *run, const struct result *result,
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     struct run *run = context;
     struct result_row row;
-    result_values(&run->shared, result, &row);
     run->rows++;
     run->ok_rows += result->status == RESULT_OK;
     run->wrong_rows += result->status == RESULT_WRONG;
     run->refused_rows += result->status == RESULT_REFUSED || result->status == RESULT_OUT_OF_MEMORY;
+    if (run->ranks->rank > 0)
+        return STATUS_OK;
+    result_values(&run->shared, result, &row);
     if (result->replaced.nan_values + result->replaced.infinite_values > 0)
         (void)fprintf(stderr, "kvgauge: %s %s: %llu NaN and %llu infinite values were replaced\n",
                       result->which->model.name, result->format->name,
@@ -262,41 +269,52 @@ static void print_summary(const struct run *run) {
                   interrupt_asked() ? "; interrupted" : "");
 }
 
+/* Rank 0's files; `resume` holds what it is to go on with. */
+static enum status open_output(const struct options *options, const struct session *session,
+                               struct run *run, struct resume *resume, struct status_text *text) {
+    const struct backend_facts *facts = &session->facts;
+    if (run->ranks->rank > 0)
+        return STATUS_OK;
+    char title[512], ranks[64] = "";
+    if (run->ranks->count > 1)
+        (void)snprintf(ranks, sizeof ranks,
+                       "one of %u ranks, times of the slowest: ", run->ranks->count);
+    const char *weights = "KV work alone: append and attention of every layer, no weights";
+    if (options->weights_read_bytes > 0)
+        weights = "KV work: append and attention of every layer, weights read apart from it";
+    (void)snprintf(title, sizeof title, "%s%s, %u %s, %s; %s. GB = 10^9 bytes", ranks,
+                   facts->device, facts->threads > 0 ? facts->threads : facts->compute_units,
+                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set,
+                   weights);
+    enum status status =
+        session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
+    if (status == STATUS_OK && options->resume_path != NULL)
+        status = resume_open(options->resume_path, facts->device, resume, text);
+    if (resume->file != NULL)
+        status = session_output_append(&run->output, resume->file, options->resume_path,
+                                       result_fields, RESULT_FIELD_COUNT, text);
+    return status;
+}
+
 /* Everything between an open session and a closed one. */
 static enum status run_all(const struct options *options, struct session *session,
                            const struct run_case_list *cases, struct run *run,
                            struct status_text *text) {
-    const struct backend_facts *facts = &session->facts;
-    char title[512];
-    char weights[96] = "KV work alone: append and attention of every layer, no weights";
-    if (options->weights_read_bytes > 0)
-        (void)snprintf(weights, sizeof weights,
-                       "KV work: append and attention of every layer, weights read apart from it");
-    (void)snprintf(title, sizeof title, "%s, %u %s, %s; %s. GB = 10^9 bytes", facts->device,
-                   facts->threads > 0 ? facts->threads : facts->compute_units,
-                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set,
-                   weights);
     struct resume resume = {0};
     enum status status =
-        session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
-    if (status != STATUS_OK)
-        return status;
-    if (options->resume_path != NULL)
-        status = resume_open(options->resume_path, facts->device, &resume, text);
-    if (resume.file != NULL)
-        status = session_output_append(&run->output, resume.file, options->resume_path,
-                                       result_fields, RESULT_FIELD_COUNT, text);
+        ranks_agree(run->ranks, open_output(options, session, run, &resume, text), text);
     uint64_t rows = 0;
     for (size_t i = 0; i < cases->count; i++)
         rows += cases->cases[i].options->format_count;
     progress_start(4 * rows);
-    struct telemetry *telemetry = telemetry_open(facts);
+    struct telemetry *telemetry = telemetry_open(&session->facts);
     struct runner runner = {.ops = session->ops,
                             .device = session->device,
                             .telemetry = telemetry,
                             .options = options,
                             .run = &run->shared,
-                            .resume = options->resume_path != NULL ? &resume : NULL};
+                            .resume = options->resume_path != NULL ? &resume : NULL,
+                            .ranks = run->ranks};
     for (size_t i = 0; i < cases->count && status == STATUS_OK; i++)
         status = runner_run_case(&runner, &cases->cases[i], on_row, run, text);
     progress_clear();
@@ -305,11 +323,13 @@ static enum status run_all(const struct options *options, struct session *sessio
     const enum status closed = session_output_close(&run->output, &why);
     if (closed != STATUS_OK && (status == STATUS_OK || status == STATUS_INTERRUPTED))
         status = status_set(text, closed, "%s", why.line);
+    status = ranks_agree(run->ranks, status, text);
     resume_free(&resume);
-    if (runner.rows_there > 0)
+    if (runner.rows_there > 0 && run->ranks->rank == 0)
         (void)fprintf(stderr, "kvgauge: %llu rows were there already\n",
                       (unsigned long long)runner.rows_there);
-    print_summary(run);
+    if (run->ranks->rank == 0)
+        print_summary(run);
     if (status == STATUS_OK && run->wrong_rows > 0)
         return status_set(text, STATUS_WRONG, "%llu rows are wrong",
                           (unsigned long long)run->wrong_rows);
@@ -318,44 +338,83 @@ static enum status run_all(const struct options *options, struct session *sessio
     return status;
 }
 
-int command_run(const struct options *options, int argc, char *const *argv) {
+/* Every rank has to have the same cases, in as many shares as there are ranks. */
+static enum status check_cases(const struct ranks *ranks, const struct run_case_list *cases,
+                               struct status_text *text) {
+    if (ranks->count > 1 && !ranks_same(ranks, run_case_list_signature(cases)))
+        return status_set(text, STATUS_BAD_INPUT,
+                          "the ranks were given different cases: models, sizes, formats, data and "
+                          "samples must be the same");
+    for (size_t i = 0; i < cases->count && ranks->count > 1; i++)
+        if (cases->cases[i].options->tp != ranks->count)
+            return status_set(text, STATUS_BAD_INPUT, "a case of %s has --tp %u, and %u ranks run",
+                              cases->cases[i].model.name, cases->cases[i].options->tp,
+                              ranks->count);
+    return STATUS_OK;
+}
+
+static enum status open_session(const struct options *options, const struct run_case_list *cases,
+                                struct run *run, struct session *session,
+                                struct status_text *text) {
+    enum status status = session_open_rank(options, run->ranks, session, text);
+    if (status == STATUS_OK)
+        status = ranks_agree(
+            run->ranks,
+            run_weights_open(session->ops, session->device, options->kernel, cases, text), text);
+    interrupt_install();
+    if (status == STATUS_OK)
+        status = ranks_agree(run->ranks, session_cold_bytes(session, &run->shared.cold_bytes, text),
+                             text);
+    return status;
+}
+
+static void set_shared(struct run *run, const struct session *session,
+                       const struct run_case_list *cases, char **shown_argv, int argc) {
+    struct result_run *shared = &run->shared;
+    shared->argv = (const char *const *)shown_argv;
+    shared->argc = shown_argv != NULL ? (size_t)argc : 0;
+    shared->suite = cases->suite;
+    shared->facts = session->facts;
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc) != NULL)
+        (void)strftime(shared->time_utc, sizeof shared->time_utc, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+int command_run(const struct options *options, const struct ranks *ranks, int argc,
+                char *const *argv) {
     struct status_text text = {""};
     struct run_case_list cases = {0};
     struct session session = {0};
     char **shown_argv = NULL;
-    struct run run = {.shared = {.label = options->label, .options = options}};
-    enum status status = run_case_list_create(options, &cases, &text);
+    const bool speaks = ranks->rank == 0;
+    struct run run = {.ranks = ranks, .shared = {.label = options->label, .options = options}};
+    enum status status = ranks_agree(ranks, run_case_list_create(options, &cases, &text), &text);
+    if (status == STATUS_OK && speaks)
+        run_case_list_remarks(&cases);
     if (status == STATUS_OK && options->list) {
-        const int code = list_cases(&cases);
+        const int code = speaks ? list_cases(&cases) : 0;
         run_case_list_destroy(&cases);
         return code;
     }
     if (status == STATUS_OK)
-        status = session_open(options, &session, &text);
+        status = check_cases(ranks, &cases, &text);
     if (status == STATUS_OK)
-        status = run_weights_open(session.ops, session.device, options->kernel, &cases, &text);
-    interrupt_install();
-    if (status == STATUS_OK)
-        status = session_cold_bytes(&session, &run.shared.cold_bytes, &text);
+        status = open_session(options, &cases, &run, &session, &text);
     if (status == STATUS_OK) {
-        session_say_fallback(&session);
-        say_contexts(&cases);
-        say_experts(&cases);
+        if (speaks) {
+            session_say_fallback(&session);
+            say_contexts(&cases);
+            say_experts(&cases);
+        }
         shown_argv = public_argv(argc, argv);
-        run.shared.argv = (const char *const *)shown_argv;
-        run.shared.argc = shown_argv != NULL ? (size_t)argc : 0;
-        run.shared.suite = cases.suite;
-        run.shared.facts = session.facts;
-        const time_t now = time(NULL);
-        struct tm utc;
-        if (gmtime_r(&now, &utc) != NULL)
-            (void)strftime(run.shared.time_utc, sizeof run.shared.time_utc, "%Y-%m-%dT%H:%M:%SZ",
-                           &utc);
+        set_shared(&run, &session, &cases, shown_argv, argc);
         status = run_all(options, &session, &cases, &run, &text);
     }
-    if (status != STATUS_OK)
+    if (status != STATUS_OK && speaks)
         (void)fprintf(stderr, "kvgauge: %s\n", text.line);
-    session_say_fallback(&session);
+    if (speaks)
+        session_say_fallback(&session);
     free(run.words);
     fit_rows_free(&run.fits);
     free_argv(shown_argv, argc);

@@ -9,6 +9,7 @@
 #include "backend_build.h"
 #include "commands.h"
 #include "options.h"
+#include "ranks.h"
 #include "session.h"
 #include "version_info.h"
 
@@ -38,10 +39,28 @@ static int print_version(void) {
                      backend_cuda_version());
     else
         (void)printf("\nCUDA targets: none built in\n");
+    (void)printf("MPI: %s\n", ranks_library()[0] != '\0' ? ranks_library() : "none built in");
     return flush_output();
 }
 
-static int dispatch(const struct options *options, int argc, char *const *argv) {
+static const char *command_name(enum options_command command) {
+    switch (command) {
+    case OPTIONS_MODELS:
+        return "models";
+    case OPTIONS_PREDICT:
+        return "predict";
+    case OPTIONS_FILL:
+        return "fill";
+    case OPTIONS_RUN:
+        return "run";
+    case OPTIONS_DEVICE:
+        return "device";
+    }
+    return "";
+}
+
+static int dispatch(const struct options *options, const struct ranks *ranks, int argc,
+                    char *const *argv) {
     switch (options->command) {
     case OPTIONS_MODELS:
         return command_models(options);
@@ -50,11 +69,52 @@ static int dispatch(const struct options *options, int argc, char *const *argv) 
     case OPTIONS_FILL:
         return command_fill(options);
     case OPTIONS_RUN:
-        return command_run(options, argc, argv);
+        return command_run(options, ranks, argc, argv);
     case OPTIONS_DEVICE:
         return command_device(options);
     }
     return 2;
+}
+
+/* What several ranks have to be clear about before anything is begun. */
+static enum status check_ranks(const struct options *options, const struct ranks *ranks,
+                               struct status_text *text) {
+    if (ranks->count == 1)
+        return STATUS_OK;
+    if (options->command != OPTIONS_RUN)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "kvgauge %s: %u ranks were started, and only kvgauge run shares its work",
+                          command_name(options->command), ranks->count);
+    if (options->tp != ranks->count)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "--tp %u: %u ranks were started; the two must be the same", options->tp,
+                          ranks->count);
+    return STATUS_OK;
+}
+
+/* A command whose options were parsed, with this outcome. Rank 0 speaks for all, and its exit code
+ * counts: a launcher ends the other ranks as soon as one of them fails. */
+static int run_command(const struct options *options, enum status parsed, struct status_text *text,
+                       int argc, char *const *argv) {
+    struct ranks ranks;
+    struct status_text why = {""};
+    enum status status = ranks_open(&ranks, &why);
+    if (status != STATUS_OK)
+        *text = why;
+    else
+        status = ranks_agree(&ranks, parsed, text);
+    if (status == STATUS_OK)
+        status = ranks_agree(&ranks, check_ranks(options, &ranks, text), text);
+    int code;
+    if (status == STATUS_OK) {
+        code = dispatch(options, &ranks, argc, argv);
+    } else {
+        if (ranks.rank == 0)
+            (void)fprintf(stderr, "kvgauge: %s\n", text->line);
+        code = session_exit_code(status);
+    }
+    ranks_close(&ranks);
+    return ranks.rank == 0 ? code : 0;
 }
 
 int main(int argc, char **argv) {
@@ -86,14 +146,11 @@ int main(int argc, char **argv) {
     struct status_text text = {""};
     const enum status status = options_parse(argc, argv, &options, &text);
     int code;
-    if (status != STATUS_OK) {
-        (void)fprintf(stderr, "kvgauge: %s\n", text.line);
-        code = session_exit_code(status);
-    } else if (options.help) {
+    if (status == STATUS_OK && options.help) {
         options_print_help(options.command, stdout);
         code = flush_output();
     } else {
-        code = dispatch(&options, argc, argv);
+        code = run_command(&options, status, &text, argc, argv);
     }
     options_free(&options);
     return code;

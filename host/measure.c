@@ -117,15 +117,27 @@ static enum status make_room(struct measure_series *series, struct watch *watch,
     return STATUS_OK;
 }
 
+static enum status agree(const struct loop *loop, enum status mine, bool *any,
+                         struct status_text *text) {
+    const struct measure_team *team = loop->limits->team;
+    return team != NULL ? team->agree(team->context, mine, any, text) : mine;
+}
+
+/* `status` is what came before. */
 static enum status run_step(const struct loop *loop, const struct measure_contender *contender,
-                            struct status_text *text) {
-    enum status status = loop->ops->mark(loop->device, MEASURE_MARK_START, text);
-    for (int part = 0; part < MEASURE_PARTS && status == STATUS_OK; part++) {
-        if (!has_part(contender, part))
+                            enum status status, struct status_text *text) {
+    if (status == STATUS_OK)
+        status = loop->ops->mark(loop->device, MEASURE_MARK_START, text);
+    for (int part = 0; part < MEASURE_PARTS; part++) {
+        /* The other ranks wait in their sum, whatever happened here. */
+        if (!has_part(contender, part) || (status != STATUS_OK && part != MEASURE_REDUCE))
             continue;
-        status = run_part(contender, part, text);
-        if (status == STATUS_OK)
-            status = loop->ops->mark(loop->device, (uint32_t)part + 1, text);
+        struct status_text why = {""};
+        enum status done = run_part(contender, part, &why);
+        if (done == STATUS_OK)
+            done = loop->ops->mark(loop->device, (uint32_t)part + 1, &why);
+        if (done != STATUS_OK && status == STATUS_OK)
+            status = status_set(text, done, "%s", why.line);
     }
     return status == STATUS_OK ? loop->ops->synchronize(loop->device, text) : status;
 }
@@ -150,17 +162,20 @@ static bool keep_times(const struct loop *loop, const struct measure_contender *
     return measure_is_time(ns);
 }
 
-/* The one place where a sample starts. */
+/* The one place where a sample starts: begun by all ranks at once, failed for all where it failed
+ * for one, and no sample of any where one's clock did not tell its time. */
 static enum status sample_once(struct loop *loop, uint32_t at, struct status_text *text) {
     struct measure_contender *contender = &loop->contenders[at];
     struct measure_series *series = &contender->series;
     struct watch *watch = &loop->watches[at];
-    enum status status = make_room(series, watch, text);
-    if (status == STATUS_OK)
-        status = run_step(loop, contender, text);
+    if (loop->limits->team != NULL)
+        loop->limits->team->start(loop->limits->team->context);
+    const enum status mine = run_step(loop, contender, make_room(series, watch, text), text);
+    bool lost = mine == STATUS_OK && !keep_times(loop, contender, series);
+    const enum status status = agree(loop, mine, &lost, text);
     if (status != STATUS_OK)
         return status;
-    if (!keep_times(loop, contender, series)) {
+    if (lost) {
         series->clockless++;
         return ++watch->bad_readings < MEASURE_BAD_READINGS ? STATUS_OK
                                                             : measure_clock_refuses(text);
@@ -199,22 +214,33 @@ static enum measure_stop enough(const struct loop *loop, uint32_t at, double wal
     return most ? MEASURE_STOP_MOST : late ? MEASURE_STOP_TIME : MEASURE_STOP_NOT;
 }
 
-/* One contender's turn; `went_on` is set when it took a sample. */
+/* The canary, where enough time has passed since it last sang: on all ranks or on none. */
+static enum status sing_if_due(struct loop *loop, struct status_text *text) {
+    bool due = loop->canary_count == 0 || loop->since_ns >= loop->canary_ns, none = false;
+    enum status status = agree(loop, STATUS_OK, &due, text);
+    if (status == STATUS_OK && due)
+        status = agree(loop, sing(loop, text), &none, text);
+    return status;
+}
+
+/* One contender's turn; `went_on` is set when it took a sample. A rank that has enough goes on as
+ * long as another has not. */
 static enum status visit(struct loop *loop, uint32_t at, bool *went_on, struct status_text *text) {
     struct measure_contender *contender = &loop->contenders[at];
+    enum status status = STATUS_OK;
     if (interrupt_asked())
-        return status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
+        status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
     if (contender->seen.stop == MEASURE_STOP_NOT) {
         const uint64_t now_ns = progress_now_ns();
         const uint64_t wall_ns = now_ns > loop->start_ns ? now_ns - loop->start_ns : 0;
         contender->seen.stop = enough(loop, at, (double)wall_ns * 1e-9);
     }
-    if (contender->seen.stop != MEASURE_STOP_NOT)
-        return STATUS_OK;
+    bool more = contender->seen.stop == MEASURE_STOP_NOT;
+    status = agree(loop, status, &more, text);
+    if (status != STATUS_OK || !more)
+        return status;
     *went_on = true;
-    enum status status = STATUS_OK;
-    if (loop->canary_count == 0 || loop->since_ns >= loop->canary_ns)
-        status = sing(loop, text);
+    status = sing_if_due(loop, text);
     return status == STATUS_OK ? sample_once(loop, at, text) : status;
 }
 
@@ -303,8 +329,10 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
                              ? STATUS_OK
                              : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory to measure");
     double launch_ns = 0;
+    bool none = false;
     if (status == STATUS_OK)
         status = measure_launch(ops, device, loop.dev_canary, &launch_ns, text);
+    status = agree(&loop, status, &none, text);
     if (status == STATUS_OK)
         status = warm_up(&loop, text);
     loop.start_ns = progress_now_ns();

@@ -80,11 +80,21 @@ struct measure_contender {
 
 enum { MEASURE_LEAST_SAMPLES = MEASURE_ORDER_LEAST, MEASURE_MOST_SAMPLES = 10000 };
 
+/* Others who measure the same at the same time: the ranks of a tensor-parallel run. Every one of
+ * them makes these calls in the same order. */
+struct measure_team {
+    void (*start)(void *context); /* before a sample: returns when all are there */
+    /* All leave with the worst status of any, and with `more` when any wants more. */
+    enum status (*agree)(void *context, enum status mine, bool *more, struct status_text *text);
+    void *context;
+};
+
 struct measure_limits {
     uint64_t samples;         /* exactly this many each; 0: by the other three */
     double max_noise_percent; /* half the width of the median's 95 % interval, of the median */
     double min_time_s;        /* of timed steps, each contender */
     double max_time_s;        /* of wall time, each contender */
+    const struct measure_team *team; /* NULL: alone */
 };
 
 /* Runs until the limits or an interrupt (STATUS_INTERRUPTED; the samples so far stay, and what was

@@ -203,6 +203,9 @@ static void set_speed(const struct result_run *run, const struct result *result,
     for (size_t i = 0; i < sizeof summaries / sizeof summaries[0]; i++)
         values[summaries[i].field] =
             (struct writer_value){.kind = WRITER_SUMMARY, .as.summary = *summaries[i].summary};
+    if (result->ranks.count > 0)
+        values[RESULT_REDUCE_NS] = (struct writer_value){
+            .kind = WRITER_SUMMARY, .as.summary = result->parts[MEASURE_REDUCE]};
     values[RESULT_KV_TOKENS_S] = real_value(seqs * 1e9 / result->kv.median);
     values[RESULT_READ_GB_S] = real_value(result_read_gb_per_s(result));
     values[RESULT_CEILING_GB_S] = real_value(canary->gb_per_s);
@@ -278,6 +281,24 @@ static void set_whole_step(const struct result *result, struct result_row *out) 
                                              .count = step_share_values(&share, out->step_parts)}};
 }
 
+static void set_ranks(const struct result_ranks *ranks, struct result_row *out) {
+    struct writer_value *values = out->values;
+    values[RESULT_RANKS] = number_value(ranks->count);
+    values[RESULT_REDUCE_BYTES] = number_value(ranks->reduce_bytes);
+    if (ranks->has_replicated)
+        values[RESULT_REPLICATED_BYTES] = number_value(ranks->replicated_bytes);
+    if (!ranks->has_times)
+        return;
+    values[RESULT_SLOWEST_RANK] = number_value(ranks->slowest);
+    result_ranks_values(ranks, out->ranks);
+    values[RESULT_PER_RANK] =
+        (struct writer_value){.kind = WRITER_OBJECTS,
+                              .as.objects = {.fields = result_rank_fields,
+                                             .values = out->ranks,
+                                             .field_count = RESULT_RANK_FIELD_COUNT,
+                                             .count = ranks->count}};
+}
+
 void result_values(const struct result_run *run, const struct result *result,
                    struct result_row *out) {
     struct writer_value *values = out->values;
@@ -308,6 +329,8 @@ void result_values(const struct result_run *run, const struct result *result,
         values[RESULT_FORMAT_ERROR] = real_value(result->verify.format_error);
         values[RESULT_VERIFIED_FRACTION] = real_value(result->verify.verified_fraction);
     }
+    if (result->ranks.count > 0)
+        set_ranks(&result->ranks, out);
     if (result->has_speed) {
         set_speed(run, result, values);
         set_circumstances(result, values);

@@ -9,6 +9,7 @@
 #include "measure.h"
 #include "pool.h"
 #include "result_groups.h"
+#include "result_ranks.h"
 #include "run_case.h"
 #include "step_share.h"
 #include "telemetry_watch.h"
@@ -88,7 +89,8 @@ struct result {
     struct result_weights weights;
     bool has_overtakes; /* the cache is read more than the weights from this length on */
     uint64_t overtakes_tokens;
-    bool has_baseline; /* a baseline row exists to compare with */
+    struct result_ranks ranks; /* with several: times are the slowest rank's */
+    bool has_baseline;         /* a baseline row exists to compare with */
     double kv_speed_vs_baseline;
     double step_speed_vs_baseline; /* of all parts */
     double tokens_vs_baseline;
@@ -114,6 +116,7 @@ struct result_row {
     uint64_t interval[2];
     char reason[RESULT_REASON_BYTES + sizeof((struct model *)0)->remark + 2];
     struct writer_value step_parts[(size_t)STEP_SHARE_PARTS * STEP_SHARE_FIELD_COUNT];
+    struct writer_value ranks[RANKS_MOST * RESULT_RANK_FIELD_COUNT];
 };
 
 /* Texts point into `run` and `result`, and `out` into itself. */

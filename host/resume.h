@@ -1,6 +1,6 @@
 /* A result file that a run goes on with: what it holds already is not done again, what is missing
  * is appended. A row is there when one with status ok, refused or out_of_memory has the same model,
- * formats, sizes, data and seed; wrong and interrupted ones are done again. */
+ * formats, sizes, data, seed and ranks; wrong and interrupted ones are done again. */
 #ifndef RESUME_H
 #define RESUME_H
 

@@ -11,7 +11,6 @@
 #include "line_words.h"
 #include "model_source.h"
 #include "number.h"
-#include "rotate.h"
 
 /* Lengths are kept and planned one by one; more would take minutes before anything is refused. */
 enum { RUN_CASE_MOST_SEQS = 1 << 24 };
@@ -99,21 +98,6 @@ static enum status add_case(struct run_case_list *list, const struct run_case *o
     return make_lengths(&list->cases[list->count++], text);
 }
 
-/* As in llama.cpp, no error: such rows are stored as they are. */
-static void say_unrotated(const struct model *model) {
-    for (uint32_t g = 0; g < model->group_count; g++) {
-        char words[96];
-        if (!rotate_unfit(&model->groups[g]))
-            continue;
-        model_group_words(&model->groups[g], words, sizeof words);
-        (void)fprintf(
-            stderr,
-            "kvgauge: %s: --rotate hadamard leaves rows that are no multiple of 64 values "
-            "as they are: %s\n",
-            model->name, words);
-    }
-}
-
 void run_case_set_model(struct run_case *one, struct model *whole) {
     struct status_text why = {""};
     struct model drafted;
@@ -125,6 +109,7 @@ void run_case_set_model(struct run_case *one, struct model *whole) {
     (void)snprintf(one->reason, sizeof one->reason, "%s", why.line);
     if (one->refused != STATUS_OK)
         one->model = *whole;
+    one->whole = *whole;
 }
 
 static enum status add_model(struct run_case_list *list, const struct options *options,
@@ -139,10 +124,6 @@ static enum status add_model(struct run_case_list *list, const struct options *o
     if (status != STATUS_OK)
         return status;
     run_case_set_model(&one, &whole);
-    if (whole.remark[0] != '\0')
-        (void)fprintf(stderr, "kvgauge: %s: %s\n", whole.name, whole.remark);
-    if (options->rotate)
-        say_unrotated(&whole);
     static const uint64_t default_tokens[] = {8192};
     const uint64_t *tokens = options->tokens_count > 0 ? options->tokens : default_tokens;
     const size_t tokens_count = options->tokens_count > 0 ? options->tokens_count : 1;
@@ -203,6 +184,7 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("kv-scale", kv_scale_amax);
     INHERIT("window-as", window_as_full);
     INHERIT("draft-layers", draft_layers);
+    INHERIT("tp", tp);
     INHERIT("page-order", page_order_sequential);
     INHERIT("data", data);
     INHERIT("rotate", rotate);

@@ -15,6 +15,7 @@
 struct run_case {
     const struct options *options; /* its own line of a suite, or the command line */
     struct model model;            /* one rank's */
+    struct model whole;            /* all ranks' */
     enum format_id auto_format;    /* what --kv-format auto means for this model */
     uint64_t tokens;
     uint64_t seqs;
@@ -41,6 +42,8 @@ void run_case_set_model(struct run_case *one, struct model *whole);
  * STATUS_BAD_INPUT for unknown models, suites, or unusable lengths. */
 enum status run_case_list_create(const struct options *options, struct run_case_list *out,
                                  struct status_text *text);
+/* On stderr: what there is to say about the models of a list, each once. */
+void run_case_list_remarks(const struct run_case_list *list);
 void run_case_list_destroy(struct run_case_list *list);
 
 /* The storage of a case in one of its formats (auto resolved, default index format). `resolved`
@@ -48,6 +51,9 @@ void run_case_list_destroy(struct run_case_list *list);
 struct formula_storage run_case_storage(const struct run_case *one,
                                         const struct options_format *format,
                                         struct options_format *resolved);
+
+/* A number that two lists share only if they are the same cases, measured in the same way. */
+uint64_t run_case_list_signature(const struct run_case_list *list);
 
 /* The pool a case needs in one format. STATUS_REFUSED for records, and formats that do not fit. */
 enum status run_case_request(const struct run_case *one, const struct options_format *format,

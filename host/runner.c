@@ -9,7 +9,9 @@
 #include "interrupt.h"
 #include "measure_groups.h"
 #include "progress.h"
+#include "reduce.h"
 #include "run_weights.h"
+#include "runner_ranks.h"
 #include "telemetry_watch.h"
 
 /* Cached values the references may read per row. */
@@ -31,6 +33,7 @@ struct work {
     size_t baseline; /* index of the baseline's entry; == count when it is not asked for */
     struct memory_budget budget;
     struct weights_read *weights; /* NULL: none are read */
+    const struct ranks *ranks;    /* never NULL */
 };
 
 static void fail(struct entry *entry, enum status status, const struct status_text *why) {
@@ -40,6 +43,8 @@ static void fail(struct entry *entry, enum status status, const struct status_te
 }
 
 static void say(const struct work *work, const struct entry *entry, const char *what) {
+    if (work->ranks->rank > 0)
+        return;
     char line[256];
     (void)snprintf(line, sizeof line, "%s %s: %s", work->one->model.name,
                    entry->result.format->name, what);
@@ -63,8 +68,12 @@ static void plan_entries(struct work *work) {
                                 "the pool takes %llu bytes and the budget is %llu (%s)",
                                 (unsigned long long)entry->result.sizes.pool_bytes,
                                 (unsigned long long)work->budget.budget_bytes, work->budget.source);
+        status = ranks_agree(work->ranks, status, &why);
         if (status != STATUS_OK)
             fail(entry, status, &why);
+        result_ranks_plan(work->ranks, work->one, entry->result.format,
+                          entry->result.has_sizes ? &entry->result.sizes : NULL,
+                          &entry->result.ranks);
     }
 }
 
@@ -73,8 +82,9 @@ static void plan_weights(struct work *work, const struct backend_facts *facts) {
     struct runner *runner = work->runner;
     struct status_text why = {""};
     struct result_weights weights = {0};
-    const enum status status = run_weights_plan(runner->ops, runner->device, runner->options, facts,
-                                                work->one, &weights.shape, &why);
+    enum status status = run_weights_plan(runner->ops, runner->device, runner->options, facts,
+                                          work->one, &weights.shape, &why);
+    status = ranks_agree(work->ranks, status, &why);
     for (size_t i = 0; i < work->count; i++) {
         struct result *result = &work->entries[i].result;
         result->weights = weights;
@@ -95,8 +105,9 @@ static void take_weights(struct work *work, const struct backend_facts *facts) {
     if (!wanted || weights.shape.read_bytes == 0)
         return;
     struct status_text why = {""};
-    const enum status status = run_weights_take(runner->ops, runner->device, runner->options, facts,
-                                                &weights, &work->weights, &why);
+    enum status status = run_weights_take(runner->ops, runner->device, runner->options, facts,
+                                          &weights, &work->weights, &why);
+    status = ranks_agree(work->ranks, status, &why);
     for (size_t i = 0; i < work->count; i++) {
         work->entries[i].result.weights = weights;
         if (status != STATUS_OK && work->entries[i].result.status == RESULT_OK)
@@ -107,10 +118,14 @@ static void take_weights(struct work *work, const struct backend_facts *facts) {
 /* Rows of a file that the run goes on with are done. */
 static void skip_there(struct work *work) {
     struct runner *runner = work->runner;
-    for (size_t i = 0; i < work->count && runner->resume != NULL; i++) {
+    for (size_t i = 0; i < work->count; i++) {
         struct result_row row;
-        result_values(runner->run, &work->entries[i].result, &row);
-        if (!resume_has(runner->resume, row.values))
+        bool there = false;
+        if (runner->resume != NULL) {
+            result_values(runner->run, &work->entries[i].result, &row);
+            there = resume_has(runner->resume, row.values);
+        }
+        if (!ranks_any(work->ranks, there))
             continue;
         work->entries[i].done = true;
         runner->quarters_done += 4;
@@ -161,6 +176,7 @@ static void build(struct work *work, struct entry *entry) {
         result->has_verify = status == STATUS_OK || status == STATUS_WRONG;
         runner->quarters_done += entry->done ? 0 : 1;
     }
+    status = ranks_agree(work->ranks, status, &why);
     if (status != STATUS_OK) {
         fail(entry, status, &why);
         tear_down(entry);
@@ -250,7 +266,7 @@ static enum status add_circumstances(const struct runner *runner, struct entry *
                                      struct status_text *text) {
     struct result *result = &entry->result;
     const enum status status = measure_energy_run(runner->ops, runner->device, entry->step,
-                                              runner->telemetry, &result->energy, text);
+                                                  runner->telemetry, &result->energy, text);
     telemetry_watch_summary(watch, &result->energy, &result->telemetry);
     result_add_reason(result, result->telemetry.throttled);
     if (result->telemetry.throttled[0] != '\0')
@@ -285,32 +301,58 @@ static void measure_batch(struct work *work) {
                     (struct measure_work){weights_read_run, work->weights};
             contenders[count++].step = work->entries[i].step;
         }
+    status = ranks_agree(work->ranks, status, &why);
+    if (status != STATUS_OK) {
+        for (size_t i = 0; i < work->count; i++)
+            if (work->entries[i].in_batch && work->entries[i].step != NULL)
+                fail(&work->entries[i], status, &why);
+        count = 0;
+    }
     if (count > 0)
         say(work, &work->entries[which[0]], "measuring, formats interleaved");
+    const struct measure_team team = runner_ranks_team(work->ranks);
+    const bool together = work->ranks->count > 1;
     const struct measure_limits limits = {.samples = options->samples,
                                           .max_noise_percent = options->max_noise_percent,
                                           .min_time_s = options->min_time_s,
-                                          .max_time_s = options->max_time_s};
+                                          .max_time_s = options->max_time_s,
+                                          .team = together ? &team : NULL};
+    struct reduce *reduce = NULL;
+    if (count > 0 && together)
+        status = reduce_create(runner->ops, runner->device, work->ranks, &work->one->whole,
+                               work->one->seqs, &reduce, &why);
+    for (uint32_t i = 0; i < count && reduce != NULL; i++)
+        contenders[i].work[MEASURE_REDUCE] =
+            (struct measure_work){.run = reduce_run, .context = reduce};
     struct telemetry_watch watch = {0};
     if (count > 0 && status == STATUS_OK)
         status = telemetry_watch_begin(runner->ops, runner->device, contenders[0].step,
                                        runner->telemetry, &watch, &why);
+    status = ranks_agree(work->ranks, status, &why);
     if (count > 0 && status == STATUS_OK)
         status = measure_run(runner->ops, runner->device, contenders, count, &limits, &why);
     if (count > 0 && status == STATUS_OK)
         status = telemetry_watch_end(runner->ops, runner->device, runner->telemetry, &watch, &why);
+    status = ranks_agree(work->ranks, status, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct entry *entry = &work->entries[which[i]];
-        enum status summed =
-            status == STATUS_OK ? summarise(&entry->result, &contenders[i], &why) : status;
+        enum status summed = status;
+        if (summed == STATUS_OK)
+            summed = result_ranks_share(work->ranks, &runner->run->facts, &entry->result.sizes,
+                                        entry->result.read_bytes, &contenders[i],
+                                        &entry->result.ranks, &why);
+        if (summed == STATUS_OK)
+            summed = summarise(&entry->result, &contenders[i], &why);
         if (summed == STATUS_OK)
             summed = itemise(runner, entry, &why);
         if (summed == STATUS_OK)
             summed = add_circumstances(runner, entry, &watch, &why);
+        summed = ranks_agree(work->ranks, summed, &why);
         if (summed != STATUS_OK)
             fail(entry, summed, &why);
         measure_series_free(&contenders[i].series);
     }
+    reduce_destroy(reduce);
     free(contenders);
     free(which);
 }
@@ -318,10 +360,10 @@ static void measure_batch(struct work *work) {
 /* One batch from pools to rows. */
 static enum status run_batch(struct work *work, runner_row row, void *context,
                              struct status_text *text) {
-    for (size_t i = 0; i < work->count && !interrupt_asked(); i++)
+    for (size_t i = 0; i < work->count && !ranks_any(work->ranks, interrupt_asked()); i++)
         if (work->entries[i].in_batch)
             build(work, &work->entries[i]);
-    if (!interrupt_asked())
+    if (!ranks_any(work->ranks, interrupt_asked()))
         measure_batch(work);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work->count; i++) {
@@ -342,7 +384,8 @@ static enum status run_batch(struct work *work, runner_row row, void *context,
         progress_clear();
         /* Where one output fails, the other still gets every row that is measured. */
         struct status_text why = {""};
-        const enum status given = row(context, &entry->result, &why);
+        const enum status given =
+            ranks_agree(work->ranks, row(context, &entry->result, &why), &why);
         if (given != STATUS_OK && status == STATUS_OK)
             status = status_set(text, given, "%s", why.line);
         work->runner->quarters_done += 2;
@@ -356,11 +399,22 @@ static bool same_format(const struct options_format *a, const struct options_for
 
 enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
                             void *context, struct status_text *text) {
+    static const struct ranks alone = {.count = 1, .local_count = 1};
     const struct options *options = one->options;
-    struct work work = {.runner = runner, .one = one, .count = options->format_count};
+    struct work work = {.runner = runner,
+                        .one = one,
+                        .count = options->format_count,
+                        .ranks = runner->ranks != NULL ? runner->ranks : &alone};
     work.entries = calloc(work.count, sizeof *work.entries);
+    enum status status = STATUS_OK;
     if (work.entries == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
+        status =
+            status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
+    status = ranks_agree(work.ranks, status, text);
+    if (status != STATUS_OK) {
+        free(work.entries);
+        return status;
+    }
     work.baseline = work.count;
     for (size_t i = 0; i < work.count; i++) {
         work.entries[i].result.which = one;
@@ -369,24 +423,24 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
             work.baseline = i;
     }
     struct backend_facts facts;
-    runner->ops->facts(runner->device, &facts);
+    runner_ranks_facts(work.ranks, runner->ops, runner->device, &facts);
     plan_weights(&work, &facts);
     run_weights_budget(runner->options, &facts, &work.entries[0].result.weights.shape,
                        &work.budget);
+    runner_ranks_least(work.ranks, &work.budget);
     plan_entries(&work);
     skip_there(&work);
     take_weights(&work, &facts);
-    enum status status = STATUS_OK;
     for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
         if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
             work.entries[i].done = true;
             progress_clear();
-            status = row(context, &work.entries[i].result, text);
+            status = ranks_agree(work.ranks, row(context, &work.entries[i].result, text), text);
             runner->quarters_done += 4;
         }
     while (status == STATUS_OK && cut_batch(&work) > 0) {
         status = run_batch(&work, row, context, text);
-        if (status == STATUS_OK && interrupt_asked())
+        if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
     weights_read_destroy(work.weights);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ranks.h"
 #include "result.h"
 #include "resume.h"
 #include "telemetry.h"
@@ -18,6 +19,8 @@ struct runner {
     struct telemetry *telemetry; /* NULL: nothing is known of the device's circumstances */
     const struct resume *resume; /* rows that are not to be given again; NULL: none */
     uint64_t rows_there;         /* of those, so far */
+    const struct ranks *ranks;   /* NULL: alone. All of them run the same cases, and rank 0 alone
+                                    needs `resume` and a `row` that writes */
     uint64_t quarters_done; /* of rows, for the progress line: filled, verified, measured, given */
 };
 

@@ -59,10 +59,13 @@ static bool open_gpu(const struct backend_options *wanted, struct session *out) 
     return false;
 }
 
-enum status session_open(const struct options *options, struct session *out,
-                         struct status_text *text) {
+/* gpu_ordinal: which GPU where --device names none. */
+static enum status open_device(const struct options *options, uint32_t threads,
+                               uint32_t gpu_ordinal, struct session *out,
+                               struct status_text *text) {
     *out = (struct session){0};
-    struct backend_options wanted = {.threads = options->threads, .llc_bytes = options->llc_bytes};
+    struct backend_options wanted = {
+        .threads = threads, .ordinal = gpu_ordinal, .llc_bytes = options->llc_bytes};
     char name[32];
     (void)snprintf(name, sizeof name, "%s", options->device != NULL ? options->device : "auto");
     char *ordinal = strchr(name, ':');
@@ -82,6 +85,8 @@ enum status session_open(const struct options *options, struct session *out,
             return check_kernel(out->ops, options->kernel, text);
         (void)strcpy(name, "cpu");
     }
+    if (strcmp(name, "cpu") == 0 && ordinal == NULL)
+        wanted.ordinal = 0;
     out->ops = backend_find(name);
     if (out->ops == NULL) {
         char known[128];
@@ -101,6 +106,39 @@ enum status session_open(const struct options *options, struct session *out,
     if (opened == STATUS_OK)
         out->ops->facts(out->device, &out->facts);
     return opened;
+}
+
+enum status session_open(const struct options *options, struct session *out,
+                         struct status_text *text) {
+    return open_device(options, options->threads, 0, out, text);
+}
+
+enum status session_open_rank(const struct options *options, const struct ranks *ranks,
+                              struct session *out, struct status_text *text) {
+    if (ranks->count == 1)
+        return session_open(options, out, text);
+    const uint32_t share = ranks_threads(ranks);
+    enum status status;
+    if (options->device != NULL && strchr(options->device, ':') != NULL && ranks->local_count > 1)
+        status = status_set(text, STATUS_BAD_INPUT,
+                            "--device %s: one device for %u ranks of a machine; cuda gives each "
+                            "rank its own",
+                            options->device, ranks->local_count);
+    else
+        status = open_device(options, options->threads > 0 ? options->threads : share,
+                             ranks->local_rank, out, text);
+    status = ranks_agree(ranks, status, text);
+    if (status != STATUS_OK)
+        return status;
+    char all[RANKS_MOST][sizeof out->facts.backend];
+    ranks_gather(ranks, out->facts.backend, sizeof out->facts.backend, all);
+    for (uint32_t r = 1; r < ranks->count; r++)
+        if (strcmp(all[r], all[0]) != 0)
+            return status_set(text, STATUS_MISSING,
+                              "rank 0 has %s and rank %u %s: all need the same; --device cpu or "
+                              "cuda says which",
+                              all[0], r, all[r]);
+    return STATUS_OK;
 }
 
 void session_close(struct session *session) {

@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "options.h"
+#include "ranks.h"
 #include "status.h"
 #include "writer.h"
 
@@ -24,6 +25,12 @@ struct session {
  * machine seems to have an NVIDIA GPU. STATUS_MISSING: no such backend or device. */
 enum status session_open(const struct options *options, struct session *out,
                          struct status_text *text);
+/* The same for one of several ranks: the device of a GPU backend is the one with the rank's number
+ * on its machine, threads are its share of the cores. All ranks together; all get the same status,
+ * and the same backend (STATUS_MISSING otherwise). STATUS_BAD_INPUT: one device (cuda:1) for
+ * several ranks of a machine. */
+enum status session_open_rank(const struct options *options, const struct ranks *ranks,
+                              struct session *out, struct status_text *text);
 void session_close(struct session *session);
 
 /* Unique bytes a sample must touch to be called cold: four times the cache that counts, which is

@@ -15,16 +15,16 @@ import text_table
 from result_rows import ASKED_BY_OPTION, Unreadable, counted, option, pair, plain, read_rows, timed
 
 KEYS = (
-    "model k_format v_format index_format tokens seqs tp page_tokens page_order data rotate "
+    "model k_format v_format index_format tokens seqs tp ranks page_tokens page_order data rotate "
     "weights_read_bytes weights_format kernel"
 ).split()
 SAME_PERCENT = 5.0
 ABOUT = """\
 Rows of kvgauge run (-o jsonl, --save) of A beside those of B, C ..., matched on what was asked:
-model, formats, tokens, sequences, pages, data, weights read in a step, kernel, and options that
-have no column (--kv-scale, --state-format, --lengths, --share-prefix, --window-as, --draft-layers).
-Device and threads are a heading. Between backends the kernel counts only where --kernel asked for
-one.
+model, formats, tokens, sequences, ranks, pages, data, weights read in a step, kernel, and options
+that have no column (--kv-scale, --state-format, --lengths, --share-prefix, --window-as,
+--draft-layers). Device and threads are a heading. Between backends the kernel counts only where
+--kernel asked for one.
 
   bytes   formula and pool: "equal", or the difference
   step x  step time multiplied by the ceiling of its run, B over A: above 1 is slower. A machine
@@ -212,6 +212,7 @@ def columns_of(varying, several):
             for name in (
                 "index_format",
                 "tp",
+                "ranks",
                 "page_tokens",
                 "page_order",
                 "data",

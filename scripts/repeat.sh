@@ -13,7 +13,7 @@ command -v python3 >/dev/null || { echo 'repeat: python3 is needed to read the r
     exit 3
 }
 
-# One word a line: the options that the row was made with, those of its own last.
+# The number of ranks, and one word a line: the options that the row was made with, its own last.
 words=$(python3 - "$file" "$row" "$program" <<'PYTHON'
 import json
 import os
@@ -63,12 +63,20 @@ own = {"--model": model, "--kv-format": formats, "--index-format": row.get("inde
 for name, value in own.items():
     if value is not None:
         words += [name, str(value)]
+print(row.get("ranks") or 1)
 # A row has ~ where the home folder was.
 print("\n".join(map(os.path.expanduser, words)))
 PYTHON
 ) || exit 2
 mapfile -t options <<<"$words"
-printf '%s run' "$program" >&2
+command=("$program")
+if [ "${options[0]}" -gt 1 ]; then
+    command -v mpirun >/dev/null || { echo "repeat: mpirun is needed for ${options[0]} ranks" >&2; exit 3; }
+    command=(mpirun -np "${options[0]}" "$program")
+fi
+options=("${options[@]:1}")
+printf '%s ' "${command[@]}" >&2
+printf 'run' >&2
 printf ' %q' "${options[@]}" "$@" >&2
 printf '\n' >&2
-exec "$program" run "${options[@]}" "$@"
+exec "${command[@]}" run "${options[@]}" "$@"

@@ -97,6 +97,7 @@ class Section:
         for name, usual in (
             ("seqs", 1),
             ("tp", 1),
+            ("ranks", 1),
             ("page_tokens", 16),
             ("page_order", "shuffled"),
             ("data", "normal"),
@@ -127,6 +128,7 @@ def sections_of(files):
                 row["model"],
                 row["seqs"],
                 row["tp"],
+                row["ranks"],
                 row["page_tokens"],
                 row["page_order"],
                 row["data"],

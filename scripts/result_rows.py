@@ -23,10 +23,11 @@ NUMBER = (
     "percent_of_ceiling kv_speed_vs_baseline tokens_vs_baseline kernel_error k_error v_error "
     "format_error verified_fraction canary_drift_percent outliers launch_ns temperature power_w "
     "energy_j other_processes other_process_bytes other_load_percent weights_read_bytes "
-    "weights_gb_per_s weights_error step_speed_vs_baseline kv_overtakes_weights_tokens"
+    "weights_gb_per_s weights_error step_speed_vs_baseline kv_overtakes_weights_tokens ranks "
+    "slowest_rank replicated_bytes reduce_bytes"
 ).split()
 SIGNED = ("canary_drift_percent",)
-SUMMARY = ("step_ns", "attend_ns", "append_ns", "weights_ns")
+SUMMARY = ("step_ns", "attend_ns", "append_ns", "weights_ns", "reduce_ns")
 GROUP_TEXT = ("kind", "words", "kernel")
 GROUP_NUMBER = (
     "layers",
@@ -37,6 +38,11 @@ GROUP_NUMBER = (
     "ns",
     "share_percent",
 )
+RANK_TEXT = ("device",)
+RANK_NUMBER = (
+    "rank threads formula_bytes pool_bytes kv_read_bytes step_ns append_ns attend_ns kv_ns "
+    "reduce_ns ceiling_gb_per_s"
+).split()
 # Options that change what is measured and have no column: they are found in argv.
 ASKED_BY_OPTION = {
     "--kv-scale": "one",
@@ -152,15 +158,20 @@ def _check_lists(where, row):
         ("canary_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("groups", lambda _: True, "a list of objects"),
         ("step_parts", lambda part: isinstance(part, dict), "a list of objects"),
+        ("per_rank", lambda _: True, "a list of objects"),
     ):
         if row.setdefault(name, None) is None:
             row[name] = []
         if not isinstance(row[name], list) or not all(map(good, row[name])):
             _fail(where, name, row[name], allowed)
-    for group in row["groups"]:
-        if not isinstance(group, dict):
-            _fail(where, "one of groups", group, "an object")
-        _check_kinds(where, group, GROUP_TEXT, GROUP_NUMBER, " of a group")
+    for name, texts, numbers, of in (
+        ("groups", GROUP_TEXT, GROUP_NUMBER, " of a group"),
+        ("per_rank", RANK_TEXT, RANK_NUMBER, " of a rank"),
+    ):
+        for part in row[name]:
+            if not isinstance(part, dict):
+                _fail(where, f"one of {name}", part, "an object")
+            _check_kinds(where, part, texts, numbers, of)
 
 
 def check_row(where, row):

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what kvgauge needs, from the distribution (Debian 12 and newer, Ubuntu 24.04 and newer).
 #   scripts/setup.sh bench    to build and run (the default)
-#   scripts/setup.sh test     to run scripts/test.sh: sanitizers, fuzzing, the aarch64 cross build
+#   scripts/setup.sh test     to run scripts/test.sh: sanitizers, fuzzing, the aarch64 cross build, MPI
 # Installs nothing that is already there, and then needs neither root nor a network.
 set -euo pipefail
 
 bench_packages=(build-essential cmake ninja-build pkg-config libcjson-dev libbenchmark-dev libopenblas0)
 test_packages=(git patch libcmocka-dev python3 python3-venv clang clang-format clang-tidy llvm libclang-rt-dev libomp-dev
-    shellcheck)
+    shellcheck libopenmpi-dev openmpi-bin)
 # To an aarch64 machine its own compiler is no cross compiler.
 if [ "$(uname -m)" != aarch64 ]; then
     test_packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)

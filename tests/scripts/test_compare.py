@@ -204,7 +204,7 @@ class ColumnsTest(unittest.TestCase):
         self.assertGreater(len(names), 60)
         self.assertEqual(set(names), set(make_row()))
         checked = [*result_rows.TEXT, *result_rows.NUMBER, *result_rows.SUMMARY]
-        by_hand = {"schema_version", "argv", "groups", "step_parts", "cold"}
+        by_hand = {"schema_version", "argv", "groups", "step_parts", "per_rank", "cold"}
         by_hand |= {"samples_ns", "step_interval_ns", "canary_mb_per_s"}
         anything = {"throttle_reasons"}
         self.assertEqual(set(checked) | by_hand | anything, set(names))
