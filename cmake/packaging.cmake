@@ -51,8 +51,8 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "what a KV cache really costs, measured")
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# for kvgauge-compare and kvgauge-report
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS python3)
+# For kvgauge-compare and kvgauge-report; --weights-read opens the library when asked.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, libopenblas0")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

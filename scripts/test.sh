@@ -102,7 +102,7 @@ cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
         test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
         test_conformance_index_cuda record_vectors test_cuda_backend test_cuda_pieces \
-        test_cuda_faults test_cuda_state test_cuda_index test_attend_pairs_cuda -- -k 0
+        test_cuda_faults test_cuda_state test_cuda_index test_cuda_blas test_attend_pairs_cuda -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
@@ -115,6 +115,7 @@ step_cuda() {
     step cuda-faults build-cuda/tests/cuda/test_cuda_faults
     step cuda-state build-cuda/tests/cuda/test_cuda_state
     step cuda-index build-cuda/tests/cuda/test_cuda_index
+    step cuda-blas build-cuda/tests/cuda/test_cuda_blas
     if [ -e /proc/driver/nvidia/version ]; then
         skip cuda-cli-no-gpu 'an NVIDIA driver is here'
     else
