@@ -205,7 +205,8 @@ static enum status add_circumstances(const struct runner *runner, struct entry *
                                               runner->telemetry, &result->energy, text);
     telemetry_watch_summary(watch, &result->energy, &result->telemetry);
     result_add_reason(result, result->telemetry.throttled);
-    return status;
+    /* What was measured stays: only its energy is not known then. */
+    return status == STATUS_INTERRUPTED ? STATUS_OK : status;
 }
 
 static void compare_with_baseline(const struct result *baseline, struct result *result) {
