@@ -271,7 +271,8 @@ static enum status add_circumstances(const struct runner *runner, struct entry *
     result_add_reason(result, result->telemetry.throttled);
     if (result->telemetry.throttled[0] != '\0')
         result->seen.verdict.stability = MEASURE_THROTTLED;
-    return status;
+    /* What was measured stays: only its energy is not known then. */
+    return status == STATUS_INTERRUPTED ? STATUS_OK : status;
 }
 
 static void compare_with_baseline(const struct result *baseline, struct result *result) {
