@@ -154,14 +154,15 @@ KVGAUGE=$program timeout "${RANKS_LIMIT_S:-120}" "$here/../../scripts/repeat.sh"
 check 'a row again: by as many ranks' eval 'count 1 && rows - "row[\"ranks\"] == 2 and row[\"tokens\"] == 200"'
 
 # Interrupted: one rank, and then the launcher.
-interrupted() { # FILE WITH THE PID: once a first row is out
-    rm -f "$work"/pid* "$work/halfway"
+interrupted() { # FILE WITH THE PID: once the first case's rows are out
+    rm -f "$work"/pid* "$work"/halfway*
     timeout "${RANKS_LIMIT_S:-120}" mpirun -np 2 "$work/rank" "$program" run --tp 2 -m 2x64/g4x2l \
-        --device cpu --llc 32MiB --tokens 64,32k --seqs 8 --samples 300 --kv-format bf16 -o jsonl --save "$work/halfway" \
+        --device cpu --llc 32MiB --tokens 64,32k --seqs 8 --samples 300 --kv-format bf16,q8_0 -o jsonl \
+        --save "$work/halfway" \
         >"$work/out" 2>"$work/err" &
     local launcher=$!
     for ((i = 0; i < 600; i++)); do
-        [ -s "$work/halfway" ] && break
+        [ -e "$work/halfway" ] && [ "$(wc -l <"$work/halfway")" -ge 2 ] && break
         sleep 0.1
     done
     if [ "$1" = launcher ]; then
@@ -175,7 +176,7 @@ interrupted() { # FILE WITH THE PID: once a first row is out
 interrupted pid1
 check "rank 1 is interrupted: exit code 130 ($code)" [ $code -eq 130 ]
 check 'rank 1 is interrupted: whole rows' eval \
-    'count 2 && rows - "row[\"status\"] == (\"ok\" if row[\"tokens\"] == 64 else \"interrupted\")"'
+    'count 4 && rows - "row[\"status\"] == (\"ok\" if row[\"tokens\"] == 64 else \"interrupted\")"'
 check 'rank 1 is interrupted: the file is the same' cmp "$work/out" "$work/halfway"
 interrupted launcher
 check "the launcher is interrupted: ends ($code)" [ $code -ne 124 ]
