@@ -6,151 +6,26 @@
 #include <string.h>
 #include <time.h>
 
-#include "fit_rows.h"
 #include "interrupt.h"
 #include "number.h"
 #include "progress.h"
 #include "result.h"
 #include "run_case.h"
 #include "run_weights.h"
+#include "run_words.h"
 #include "runner.h"
 #include "session.h"
-
-enum { RUN_WORDS_BYTES = 2048 };
-
-/* A step of fewer launches than this owes a twentieth of its time and more to one of them alone. */
-#define RUN_FEW_LAUNCHES 20.0
 
 struct run {
     const struct ranks *ranks;
     struct result_run shared;
     struct session_output output;
-    char (*words)[RUN_WORDS_BYTES]; /* a sentence per measured row, printed last */
-    size_t word_count;
-    size_t word_capacity;
-    struct fit_rows fits;
-    double launch_ns; /* the least of all rows; 0: not measured */
+    struct run_words words; /* printed last */
     uint64_t rows;
     uint64_t ok_rows;
     uint64_t wrong_rows;
     uint64_t refused_rows;
 };
-
-/* What a whole step gains, beside what KV alone does. */
-static void add_step_words(const struct result *result, char *out) {
-    const struct options *options = result->which->options;
-    const uint64_t weights_bytes = result->weights.shape.read_bytes;
-    if (weights_bytes == 0)
-        return;
-    struct step_share share;
-    char words[256], bytes[NUMBER_TEXT_BYTES], faster[128] = "", tokens[NUMBER_TEXT_BYTES];
-    result_share(result, &share);
-    step_share_words(&share, words, sizeof words);
-    number_bytes_words(weights_bytes, bytes);
-    if (result->has_baseline && strcmp(result->format->name, options->baseline.name) != 0)
-        (void)snprintf(faster, sizeof faster, "%.2fx as fast as %s (KV alone %.2fx), ",
-                       result->step_speed_vs_baseline, options->baseline.name,
-                       result->kv_speed_vs_baseline);
-    number_group_digits(result->overtakes_tokens, tokens);
-    const size_t used = strlen(out);
-    (void)snprintf(out + used, RUN_WORDS_BYTES - used,
-                   "\n  with %s of weights a step is %s%.3g tokens/s: %s; the cache is read more "
-                   "than they are %s%s%s",
-                   bytes, faster, (double)result->which->seqs * 1e9 / result->step.median, words,
-                   result->has_overtakes ? "from " : "at no length",
-                   result->has_overtakes ? tokens : "", result->has_overtakes ? " tokens on" : "");
-}
-
-static void add_words(struct run *run, const struct result *result) {
-    if (!result->has_speed)
-        return;
-    if (run->word_count == run->word_capacity) {
-        const size_t wider = run->word_capacity == 0 ? 32 : run->word_capacity * 2;
-        char(*moved)[RUN_WORDS_BYTES] = realloc(run->words, wider * sizeof *moved);
-        if (moved == NULL)
-            return; /* only the summary is lost; the rows are out */
-        run->words = moved;
-        run->word_capacity = wider;
-    }
-    char *out = run->words[run->word_count++];
-    char share[160];
-    if (result_is_cold(&run->shared, result))
-        (void)snprintf(share, sizeof share, "%.0f %% of the read ceiling",
-                       100 * result_ceiling_share(result));
-    else
-        (void)snprintf(share, sizeof share, "hot in the cache: no share of the ceiling");
-    const double launches = result->step.median / result->seen.launch_ns;
-    if (launches < RUN_FEW_LAUNCHES) {
-        const size_t used = strlen(share);
-        (void)snprintf(share + used, sizeof share - used,
-                       "; the step is only %.1f launches long: overhead counts", launches);
-    }
-    const struct options *options = result->which->options;
-    if (result->has_baseline && strcmp(result->format->name, options->baseline.name) != 0)
-        (void)snprintf(out, sizeof run->words[0],
-                       "%s %s: %.2fx the tokens, KV read %.2fx as fast as %s, %s",
-                       result->which->model.name, result->format->name, result->tokens_vs_baseline,
-                       result->kv_speed_vs_baseline, options->baseline.name, share);
-    else
-        (void)snprintf(out, sizeof run->words[0], "%s %s: KV read at %.1f GB/s, %s",
-                       result->which->model.name, result->format->name,
-                       result_read_gb_per_s(result), share);
-    add_step_words(result, out);
-    char more[RUN_WORDS_BYTES];
-    result_groups_words(&result->groups, more, sizeof more);
-    size_t used = strlen(out);
-    if (more[0] != '\0')
-        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  of a step: %s", more);
-    result_ranks_words(&result->ranks, more, sizeof more);
-    used = strlen(out);
-    if (more[0] != '\0')
-        (void)snprintf(out + used, sizeof run->words[0] - used, "\n  %s", more);
-}
-
-/* The columns by which rows of one setting are told from others; scripts/report_rows.py has the
- * same ones. */
-static void setting_words(const struct writer_value *values, char out[FIT_SETTING_BYTES]) {
-    static const struct {
-        enum result_field field;
-        const char *words;
-        uint64_t usual;
-        const char *usual_text;
-    } columns[] = {{RESULT_SEQS, "seqs", 1, NULL},
-                   {RESULT_TP, "tp", 1, NULL},
-                   {RESULT_PAGE_TOKENS, "page tokens", 16, NULL},
-                   {RESULT_PAGE_ORDER, "page order", 0, "shuffled"},
-                   {RESULT_DATA, "data", 0, "normal"}};
-    (void)snprintf(out, FIT_SETTING_BYTES, "%.100s", values[RESULT_MODEL].as.text);
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        const struct writer_value *value = &values[columns[i].field];
-        const size_t used = strlen(out), left = FIT_SETTING_BYTES - used;
-        if (columns[i].usual_text != NULL && strcmp(value->as.text, columns[i].usual_text) != 0)
-            (void)snprintf(out + used, left, ", %s %s", columns[i].words, value->as.text);
-        if (columns[i].usual_text == NULL && value->as.number != columns[i].usual)
-            (void)snprintf(out + used, left, ", %s %llu", columns[i].words,
-                           (unsigned long long)value->as.number);
-    }
-}
-
-static void add_fit(struct run *run, const struct result *result,
-                    const struct writer_value *values) {
-    if (!result->has_speed || !result_is_cold(&run->shared, result))
-        return;
-    const struct fit_point point = {.tokens = (double)result->which->tokens,
-                                    .ns = result->step.median,
-                                    .low_ns = (double)result->seen.interval.low,
-                                    .high_ns = (double)result->seen.interval.high};
-    char setting[FIT_SETTING_BYTES], format[FIT_FORMAT_BYTES];
-    const char *k = values[RESULT_K_FORMAT].as.text, *v = values[RESULT_V_FORMAT].as.text;
-    const bool alike = strcmp(k, v) == 0;
-    setting_words(values, setting);
-    (void)snprintf(format, sizeof format, "%s%s%s%s", k, alike ? "" : "/", alike ? "" : v,
-                   strcmp(values[RESULT_ROTATE].as.text, "none") == 0 ? "" : " rotated");
-    /* Where memory is out the words at the end lack it; the rows are out. */
-    (void)fit_rows_add(&run->fits, setting, format,
-                       strcmp(result->format->name, result->which->options->baseline.name) == 0,
-                       &point);
-}
 
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     struct run *run = context;
@@ -170,10 +45,7 @@ static enum status on_row(void *context, const struct result *result, struct sta
     if (result->status == RESULT_OK && result->reason[0] != '\0')
         (void)fprintf(stderr, "kvgauge: %s %s: %s\n", result->which->model.name,
                       result->format->name, result->reason);
-    add_words(run, result);
-    add_fit(run, result, row.values);
-    if (result->has_speed && (run->launch_ns <= 0 || result->seen.launch_ns < run->launch_ns))
-        run->launch_ns = result->seen.launch_ns;
+    run_words_add(&run->words, &run->shared, result, row.values);
     return session_output_row(&run->output, row.values, text);
 }
 
@@ -257,12 +129,7 @@ static void say_experts(const struct run_case_list *cases) {
 }
 
 static void print_summary(const struct run *run) {
-    for (size_t i = 0; i < run->word_count; i++)
-        (void)fprintf(stderr, "%s\n", run->words[i]);
-    fit_rows_say(&run->fits, stderr);
-    if (run->launch_ns > 0)
-        (void)fprintf(stderr, "kvgauge: giving the device next to nothing to do takes %.1f us\n",
-                      run->launch_ns * 1e-3);
+    run_words_print(&run->words, stderr);
     (void)fprintf(stderr, "kvgauge: %llu rows: %llu ok, %llu wrong, %llu refused or too large%s\n",
                   (unsigned long long)run->rows, (unsigned long long)run->ok_rows,
                   (unsigned long long)run->wrong_rows, (unsigned long long)run->refused_rows,
@@ -415,8 +282,7 @@ int command_run(const struct options *options, const struct ranks *ranks, int ar
         (void)fprintf(stderr, "kvgauge: %s\n", text.line);
     if (speaks)
         session_say_fallback(&session);
-    free(run.words);
-    fit_rows_free(&run.fits);
+    run_words_free(&run.words);
     free_argv(shown_argv, argc);
     session_close(&session);
     run_case_list_destroy(&cases);
