@@ -32,7 +32,7 @@ CONFORMANCE = {"KVGAUGE_CONFORMANCE_FORMATS": FORMATS, "KVGAUGE_CONFORMANCE_STOP
 # name: (build, targets, command, environment); {b} is the build's folder, {s} the sources', {t} the test
 LAYERS = {
     "golden": ("plain", ["test_golden"], ["{b}/tests/golden/test_golden"], {}),
-    "unit": ("plain", ["test_pool_pages"], ["{b}/tests/test_pool_pages"], {}),
+    "unit": ("plain", ["{t}"], ["{b}/tests/{t}"], {}),
     "cpu": ("plain", ["{t}"], ["{b}/tests/conformance/{t}"], CONFORMANCE),
     "simt": ("plain", ["{t}_simt"], ["{b}/tests/simt/{t}_simt"], CONFORMANCE),
     "race": ("plain", ["{t}_race"], ["{b}/tests/simt/race/{t}_race"],
