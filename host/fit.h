@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FIT_LEAST_LENGTHS = 3, FIT_WORDS_BYTES = 256 };
+enum { FIT_LEAST_LENGTHS = 3, FIT_WORDS_BYTES = 512 };
 
 struct fit_point {
     double tokens;          /* of context, one sequence */
