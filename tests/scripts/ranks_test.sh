@@ -126,6 +126,9 @@ check 'rank 1 has other cases: exit code 2' eval \
 RANK1='--budget 40kB' ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
 check 'rank 1 has less memory: the smaller pool runs' eval \
     '[ $code -eq 0 ] && rows - "row[\"status\"] == (\"ok\" if row[\"k_format\"] == \"q8_0\" else \"out_of_memory\")"'
+RANK1='--budget 70kB' ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+check 'rank 1 has room for one pool at a time: so have all' eval \
+    '[ $code -eq 0 ] && count 2 && rows - "row[\"status\"] == \"ok\" and row[\"per_rank\"] is not None"'
 if [ -n "$alloc_fail" ]; then
     RANK1=
     seen=0
