@@ -83,13 +83,14 @@ static int list_cases(const struct run_case_list *cases) {
         char words[NUMBER_TEXT_BYTES];
         number_bytes_words(bytes, words);
         /* How long filling and verifying take is not known before; this much is asked for. */
-        char timed[64];
+        char timed[80];
+        const double formats = (double)one->options->format_count;
         if (one->options->samples > 0)
             (void)snprintf(timed, sizeof timed, "%llu timed steps each",
                            (unsigned long long)one->options->samples);
         else
-            (void)snprintf(timed, sizeof timed, "at least %.3g s of timed steps",
-                           one->options->min_time_s * (double)one->options->format_count);
+            (void)snprintf(timed, sizeof timed, "%.3g to %.3g s of measuring",
+                           one->options->min_time_s * formats, one->options->max_time_s * formats);
         const struct options *options = one->options;
         (void)printf("%s  tokens %llu  seqs %llu  page_tokens %u %s  data %s%s", one->model.name,
                      (unsigned long long)one->tokens, (unsigned long long)one->seqs,
