@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 limit_s=470 # all steps together; each is also cut short on its own
 programs=(kvgauge test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda
-    test_conformance_index_cuda record_vectors)
+    test_conformance_index_cuda test_conformance_clock_cuda record_vectors)
 build_dir='' pack_dir='' out=${OUT:-} dry_run=0
 formats=bf16,fp8_e4m3,fp8_e5m2,nvfp4,q8_0,q4_0
 
@@ -214,6 +214,7 @@ step conformance 200 conformance.log env KVGAUGE_CONFORMANCE_CASES=500 \
 step conformance-faults 60 conformance.log "$(find_program test_conformance_faults_cuda)"
 step conformance-state 60 conformance.log "$(find_program test_conformance_state_cuda)"
 step conformance-index 60 conformance.log "$(find_program test_conformance_index_cuda)"
+step conformance-clock 30 conformance.log "$(find_program test_conformance_clock_cuda)"
 step vectors 20 run.log "$(find_program record_vectors)" \
     "${out:-results/DEVICE}/vectors_sm_${capability:-NN}.txt"
 measure 8x128/g1 32 16k $formats

@@ -101,7 +101,8 @@ step_tidy() { step tidy-build build tidy; }
 cuda_build() {
     cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
         test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
-        test_conformance_index_cuda record_vectors test_cuda_backend test_cuda_pieces \
+        test_conformance_index_cuda test_conformance_clock_cuda record_vectors \
+        test_cuda_backend test_cuda_pieces \
         test_cuda_faults test_cuda_state test_cuda_index test_cuda_blas test_attend_pairs_cuda -- -k 0
 }
 step_cuda() {

@@ -40,7 +40,7 @@ device) printf "%s\n" "device                   NVIDIA H200" "instruction set   
 run) echo "{\"row\":\"$5\"}" ;;
 esac'
 for name in test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
-    test_conformance_index_cuda; do
+    test_conformance_index_cuda test_conformance_clock_cuda; do
     fake "$work/programs/$name" 'echo conforms'
 done
 # shellcheck disable=SC2016
@@ -50,7 +50,7 @@ gpu_check --dry-run --build-dir "$work/programs"
 check 'dry run: exit code 0' [ $? -eq 0 ]
 check 'dry run: nothing is written' [ ! -e "$work/tree/results" ]
 for command in test_conformance_cuda test_conformance_state_cuda test_conformance_index_cuda \
-    'record_vectors .*vectors_sm_NN.txt' '--tool memcheck' \
+    test_conformance_clock_cuda 'record_vectors .*vectors_sm_NN.txt' '--tool memcheck' \
     '--tool racecheck' '-m 8x128/g1 ' '-m 8x128/g4 ' '-m 8x128/g8 ' '-m 2x256/g8 ' \
     '-m latent512\+64/g16 ' '-m latent512\+64/g128 ' \
     '-m 8x128/g4 .* bf16 --page-tokens 16k --kernel cublas ' '-m 8x128/g4x4l .* --weights-read 4GiB '; do
@@ -65,7 +65,7 @@ check 'dry run: packs a build for sm_90' has "$work/said" 'cmake .*TARGETS=90$'
 gpu_check --build-dir "$work/programs"
 check 'all well: exit code 0' [ $? -eq 0 ]
 check 'no sanitizer: said and skipped' has "$work/said" 'skipped memcheck: no compute-sanitizer'
-check 'counts' has "$work/said" '13 passed, 0 failed, 2 skipped'
+check 'counts' has "$work/said" '14 passed, 0 failed, 2 skipped'
 check 'a row of each geometry, of the baseline and of weights' [ "$(grep -c row "$results/rows.jsonl")" -eq 8 ]
 check 'vectors are named after the target' [ -s "$results/vectors_sm_90.txt" ]
 check 'at most 8 files' [ "$(find "$results" -type f | wc -l)" -le 8 ]
@@ -95,7 +95,7 @@ device*) printf "%s\n" "device                   NVIDIA H200" "instruction set  
 esac'
 gpu_check --build-dir "$work/programs" --out "$work/without"
 check 'no cuBLAS: exit code 0' [ $? -eq 0 ]
-check 'no cuBLAS: two rows are skipped' has "$work/said" '11 passed, 0 failed, 4 skipped'
+check 'no cuBLAS: two rows are skipped' has "$work/said" '12 passed, 0 failed, 4 skipped'
 check 'no cuBLAS: the others are there' [ "$(grep -c row "$work/without/rows.jsonl")" -eq 6 ]
 mv "$work/kvgauge" "$work/programs/kvgauge"
 
