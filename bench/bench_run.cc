@@ -1,6 +1,8 @@
 /* From a row of the runner to the counters of a benchmark. */
 #include "bench_run.h"
 
+#include <map>
+
 /* The columns of `kvgauge run` that are counters, under the same names. The set is the same in
  * every row: the library's CSV wants that. */
 static const result_field counter_fields[] = {

@@ -8,6 +8,7 @@
 #include "number.h"
 #include "session.h"
 #include "telemetry.h"
+#include "words.h"
 
 static void print_bytes(const char *what, uint64_t bytes, const char *more) {
     char words[NUMBER_TEXT_BYTES];
@@ -86,12 +87,10 @@ static void print_telemetry(const struct session *session) {
         char words[160];
         telemetry_field_words(&sample, fields[i], words, sizeof words);
         const char *name = telemetry_field_name(fields[i]);
-        const size_t used = strlen(unknown);
         if (words[0] != '\0')
             (void)printf("    %-20s %s\n", name, words);
         else
-            (void)snprintf(unknown + used, sizeof unknown - used, "%s%s", used > 0 ? ", " : "",
-                           name);
+            words_add(unknown, sizeof unknown, ", ", "%s", name);
     }
     if (unknown[0] != '\0')
         (void)printf("    %-20s %s\n", "not known", unknown);

@@ -171,6 +171,7 @@ static enum status run_all(const struct options *options, struct session *sessio
     struct resume resume = {0};
     enum status status =
         ranks_agree(run->ranks, open_output(options, session, run, &resume, text), text);
+    const bool opened = status == STATUS_OK;
     uint64_t rows = 0;
     for (size_t i = 0; i < cases->count; i++)
         rows += cases->cases[i].options->format_count;
@@ -196,7 +197,7 @@ static enum status run_all(const struct options *options, struct session *sessio
     if (runner.rows_there > 0 && run->ranks->rank == 0)
         (void)fprintf(stderr, "kvgauge: %llu rows were there already\n",
                       (unsigned long long)runner.rows_there);
-    if (run->ranks->rank == 0)
+    if (run->ranks->rank == 0 && opened)
         print_summary(run);
     if (status == STATUS_OK && run->wrong_rows > 0)
         return status_set(text, STATUS_WRONG, "%llu rows are wrong",

@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fit_set *find_set(struct fit_rows *rows, const char *setting, const char *format) {
+static struct fit_rows_set *find_set(struct fit_rows *rows, const char *setting,
+                                     const char *format) {
     for (size_t i = 0; i < rows->count; i++)
         if (strcmp(rows->sets[i].setting, setting) == 0 &&
             strcmp(rows->sets[i].format, format) == 0)
             return &rows->sets[i];
-    struct fit_set *wider = realloc(rows->sets, (rows->count + 1) * sizeof *wider);
+    struct fit_rows_set *wider = realloc(rows->sets, (rows->count + 1) * sizeof *wider);
     if (wider == NULL)
         return NULL;
     rows->sets = wider;
-    struct fit_set *set = &rows->sets[rows->count++];
-    *set = (struct fit_set){0};
+    struct fit_rows_set *set = &rows->sets[rows->count++];
+    *set = (struct fit_rows_set){0};
     (void)snprintf(set->setting, sizeof set->setting, "%s", setting);
     (void)snprintf(set->format, sizeof set->format, "%s", format);
     return set;
@@ -22,7 +23,7 @@ static struct fit_set *find_set(struct fit_rows *rows, const char *setting, cons
 
 bool fit_rows_add(struct fit_rows *rows, const char *setting, const char *format, bool is_baseline,
                   const struct fit_point *point) {
-    struct fit_set *set = find_set(rows, setting, format);
+    struct fit_rows_set *set = find_set(rows, setting, format);
     if (set == NULL)
         return false;
     set->is_baseline = is_baseline;
@@ -39,7 +40,7 @@ bool fit_rows_add(struct fit_rows *rows, const char *setting, const char *format
     return true;
 }
 
-static const struct fit_set *baseline_of(const struct fit_rows *rows, const char *setting) {
+static const struct fit_rows_set *baseline_of(const struct fit_rows *rows, const char *setting) {
     for (size_t i = 0; i < rows->count; i++)
         if (rows->sets[i].is_baseline && strcmp(rows->sets[i].setting, setting) == 0)
             return &rows->sets[i];
@@ -48,8 +49,8 @@ static const struct fit_set *baseline_of(const struct fit_rows *rows, const char
 
 void fit_rows_say(const struct fit_rows *rows, FILE *stream) {
     for (size_t i = 0; i < rows->count; i++) {
-        const struct fit_set *set = &rows->sets[i];
-        const struct fit_set *baseline = baseline_of(rows, set->setting);
+        const struct fit_rows_set *set = &rows->sets[i];
+        const struct fit_rows_set *baseline = baseline_of(rows, set->setting);
         struct fit mine, theirs;
         char words[FIT_WORDS_BYTES];
         if (!fit_make(set->points, set->count, &mine))

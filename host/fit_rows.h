@@ -8,18 +8,18 @@
 
 #include "fit.h"
 
-enum { FIT_SETTING_BYTES = 192, FIT_FORMAT_BYTES = 64 };
+enum { FIT_ROWS_SETTING_BYTES = 192, FIT_ROWS_FORMAT_BYTES = 64 };
 
-struct fit_set {
-    char setting[FIT_SETTING_BYTES];
-    char format[FIT_FORMAT_BYTES];
+struct fit_rows_set {
+    char setting[FIT_ROWS_SETTING_BYTES];
+    char format[FIT_ROWS_FORMAT_BYTES];
     bool is_baseline;
     struct fit_point *points; /* owned */
     size_t count;
 };
 
 struct fit_rows {
-    struct fit_set *sets; /* owned; in the order they came */
+    struct fit_rows_set *sets; /* owned; in the order they came */
     size_t count;
 };
 

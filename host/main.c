@@ -9,6 +9,7 @@
 #include "backend_build.h"
 #include "commands.h"
 #include "options.h"
+#include "options_list.h"
 #include "ranks.h"
 #include "session.h"
 #include "version_info.h"
@@ -43,22 +44,6 @@ static int print_version(void) {
     return flush_output();
 }
 
-static const char *command_name(enum options_command command) {
-    switch (command) {
-    case OPTIONS_MODELS:
-        return "models";
-    case OPTIONS_PREDICT:
-        return "predict";
-    case OPTIONS_FILL:
-        return "fill";
-    case OPTIONS_RUN:
-        return "run";
-    case OPTIONS_DEVICE:
-        return "device";
-    }
-    return "";
-}
-
 static int dispatch(const struct options *options, const struct ranks *ranks, int argc,
                     char *const *argv) {
     switch (options->command) {
@@ -84,7 +69,7 @@ static enum status check_ranks(const struct options *options, const struct ranks
     if (options->command != OPTIONS_RUN)
         return status_set(text, STATUS_BAD_INPUT,
                           "kvgauge %s: %u ranks were started, and only kvgauge run shares its work",
-                          command_name(options->command), ranks->count);
+                          options_command_name(options->command), ranks->count);
     if (options->tp != ranks->count)
         return status_set(text, STATUS_BAD_INPUT,
                           "--tp %u: %u ranks were started; the two must be the same", options->tp,

@@ -355,6 +355,18 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
     return status;
 }
 
+enum status measure_summarise_kv(const struct measure_series *series, struct writer_summary *out,
+                                 struct status_text *text) {
+    uint64_t *kv_ns = malloc(series->count * sizeof *kv_ns);
+    if (kv_ns == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
+    for (uint64_t i = 0; i < series->count; i++)
+        kv_ns[i] = series->part_ns[MEASURE_APPEND][i] + series->part_ns[MEASURE_ATTEND][i];
+    const enum status status = measure_summarise(kv_ns, series->count, out, text);
+    free(kv_ns);
+    return status;
+}
+
 void measure_series_free(struct measure_series *series) {
     free(series->step_ns);
     free(series->canary_mb_per_s);

@@ -109,6 +109,10 @@ void measure_series_free(struct measure_series *series);
 enum status measure_summarise(const uint64_t *values, uint64_t count, struct writer_summary *out,
                               struct status_text *text);
 
+/* The same of append and attention together, sample by sample: a step without what else it has. */
+enum status measure_summarise_kv(const struct measure_series *series, struct writer_summary *out,
+                                 struct status_text *text);
+
 /* The canary reads at most this much: enough to be cold and steady, little enough to cost nothing.
  */
 #define MEASURE_STREAM_BYTES ((uint64_t)512 << 20)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "words.h"
+
 const cJSON *reader_find(const struct reader *reader, const char *keys, const char **key) {
     while (*keys != '\0') {
         char name[64];
@@ -78,9 +80,7 @@ void reader_note_key(const struct reader *reader, const char *field, const char 
 
 void reader_remark(const struct reader *reader, const char *remark) {
     struct model *model = reader->model;
-    const size_t used = strlen(model->remark);
-    (void)snprintf(model->remark + used, sizeof model->remark - used, "%s%s", used > 0 ? "; " : "",
-                   remark);
+    words_add(model->remark, sizeof model->remark, "; ", "%s", remark);
 }
 
 /* "num_hidden_layers (or n_layer, n_layers) is missing" */
@@ -101,8 +101,7 @@ static void fail_missing(struct reader *reader, const char *keys) {
 
 void reader_assume(const struct reader *reader, const char *field) {
     char *assumed = reader->model->assumed;
-    const size_t used = strlen(assumed), bytes = sizeof reader->model->assumed;
-    (void)snprintf(assumed + used, bytes - used, "%s%s", used > 0 ? "," : "", field);
+    words_add(assumed, sizeof reader->model->assumed, ",", "%s", field);
 }
 
 uint32_t reader_need(struct reader *reader, const char *field, const char *keys, uint64_t least,

@@ -9,6 +9,7 @@
 #include "nearest.h"
 #include "number.h"
 #include "options_list.h"
+#include "words.h"
 
 static enum status keep(char **to, const char *text, struct status_text *message) {
     char *copy = malloc(strlen(text) + 1);
@@ -36,8 +37,7 @@ static enum status choose(const char *option, const char *text, const char *cons
             *out = i;
             return STATUS_OK;
         }
-        const size_t used = strlen(allowed);
-        (void)snprintf(allowed + used, sizeof allowed - used, "%s%s", i > 0 ? ", " : "", words[i]);
+        words_add(allowed, sizeof allowed, ", ", "%s", words[i]);
     }
     return refuse(option, text, allowed, message);
 }
@@ -83,11 +83,9 @@ PARSER(index) {
         return STATUS_OK;
     }
     char allowed[96] = "";
-    for (int index = 0; index < FORMULA_INDEX_COUNT; index++) {
-        const size_t used = strlen(allowed);
-        (void)snprintf(allowed + used, sizeof allowed - used, "%s%s", index > 0 ? ", " : "",
-                       formula_index_name((enum formula_index_format)index));
-    }
+    for (int index = 0; index < FORMULA_INDEX_COUNT; index++)
+        words_add(allowed, sizeof allowed, ", ", "%s",
+                  formula_index_name((enum formula_index_format)index));
     return refuse(option, text, allowed, message);
 }
 
@@ -308,9 +306,8 @@ PARSER(engine) {
     if (options->engine != NULL)
         return STATUS_OK;
     for (; count < engine_count() && count < sizeof names / sizeof names[0]; count++) {
-        const size_t used = strlen(all);
         names[count] = engine_get(count)->name;
-        (void)snprintf(all + used, sizeof all - used, "%s%s", count > 0 ? ", " : "", names[count]);
+        words_add(all, sizeof all, ", ", "%s", names[count]);
     }
     nearest_names(text, names, count, near, sizeof near);
     return status_set(message, STATUS_BAD_INPUT, "%s %s: unknown%s%s; there are %s", option,

@@ -6,6 +6,7 @@
 
 #include "checked.h"
 #include "number.h"
+#include "words.h"
 
 /* A rate is a whole number of bytes where it can be. */
 static struct writer_value rate_value(struct formula_rate rate) {
@@ -82,8 +83,7 @@ static enum status set_budget(const struct predict_question *question,
 }
 
 void predict_row_note(struct predict_answer *out, const char *note) {
-    const size_t used = strlen(out->notes);
-    (void)snprintf(out->notes + used, sizeof out->notes - used, "%s%s", used > 0 ? "; " : "", note);
+    words_add(out->notes, sizeof out->notes, "; ", "%s", note);
     out->values[PREDICT_NOTES] = predict_text(out->notes);
 }
 

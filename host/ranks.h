@@ -1,6 +1,6 @@
 /* Processes that measure one tensor-parallel model together, one device each: how many were
  * started, who this one is, and the few things they have to agree on. Only ranks_mpi.c knows MPI;
- * a build without it has ranks_none.c. Every function but ranks_open and the predicates must be
+ * a build without it has ranks_none.c. Every function but ranks_library and ranks_launched must be
  * called by all ranks in the same order; with one rank it does nothing that takes time. An error
  * inside MPI ends all ranks. */
 #ifndef RANKS_H

@@ -7,6 +7,7 @@
 #include "backend_build.h"
 #include "rotate.h"
 #include "version_info.h"
+#include "words.h"
 
 const struct writer_field result_fields[RESULT_FIELD_COUNT] = {
 #define RESULT(ID, name, heading, decimals) {#name, heading, decimals},
@@ -52,15 +53,8 @@ double result_ceiling_share(const struct result *result) {
 }
 
 void result_add_reason(struct result *result, const char *words) {
-    if (words[0] == '\0')
-        return;
-    /* A row that counts draft layers says so whatever else it says. */
-    const struct run_case *one = result->which;
-    if (result->reason[0] == '\0' && one->options->draft_layers > 0)
-        (void)snprintf(result->reason, sizeof result->reason, "%s", one->model.remark);
-    const size_t used = strlen(result->reason);
-    (void)snprintf(result->reason + used, sizeof result->reason - used, "%s%s",
-                   used > 0 ? "; " : "", words);
+    if (words[0] != '\0')
+        words_add(result->reason, sizeof result->reason, "; ", "%s", words);
 }
 
 static struct writer_value text_value(const char *text) {
@@ -103,7 +97,7 @@ static void set_run(const struct result_run *run, struct writer_value *values) {
         values[RESULT_THREADS] = number_value(facts->threads);
 }
 
-/* A row that counts draft layers says so: its model's name does not. */
+/* A row that counts draft layers says so, whatever else it says: its model's name does not. */
 static const char *reason_words(const struct result *result, struct result_row *out) {
     if (result->which->options->draft_layers == 0 ||
         (result->status != RESULT_OK && result->reason[0] != '\0'))

@@ -96,15 +96,12 @@ struct result {
     double tokens_vs_baseline;
 };
 
-/* Says more of a row that stays what it is; "" adds nothing. */
-void result_add_reason(struct result *result, const char *words);
-
 bool result_is_cold(const struct result_run *run, const struct result *result);
 /* kv_read_bytes / attend time, and its share of the ceiling (0..1); only with has_speed. */
 double result_read_gb_per_s(const struct result *result);
 double result_ceiling_share(const struct result *result);
 
-/* One more thing that the row's reason says; "" adds nothing. */
+/* One more thing that the reason of a row says which stays what it is; "" adds nothing. */
 void result_add_reason(struct result *result, const char *words);
 /* Weights and cache in bytes and time; only with has_speed and --weights-read. */
 void result_share(const struct result *result, struct step_share *out);

@@ -1,11 +1,9 @@
 /* From pool and step to a row's groups. */
 #include "result_groups.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "model_reads.h"
 #include "number.h"
+#include "words.h"
 
 const struct writer_field result_group_fields[RESULT_GROUP_FIELD_COUNT] = {
 #define RESULT_GROUP(ID, name) {#name, NULL, 0},
@@ -77,8 +75,7 @@ void result_groups_words(const struct result_groups *groups, char *out, size_t b
     for (uint32_t g = 0; g < groups->count && groups->count > 1 && all > 0; g++) {
         char read[NUMBER_TEXT_BYTES];
         number_bytes_words(groups->groups[g].read_bytes, read);
-        const size_t used = strlen(out);
-        (void)snprintf(out + used, bytes - used, "%s%s %.0f %% (%s read)", g > 0 ? ", " : "",
-                       groups->groups[g].words, 100 * groups->groups[g].ns / all, read);
+        words_add(out, bytes, ", ", "%s %.0f %% (%s read)", groups->groups[g].words,
+                  100 * groups->groups[g].ns / all, read);
     }
 }

@@ -2,7 +2,6 @@
 #include "result_ranks.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "number.h"
 #include "reduce.h"
@@ -34,33 +33,22 @@ void result_ranks_plan(const struct ranks *ranks, const struct run_case *one,
         out->replicated_bytes = sizes->formula_bytes * ranks->count - whole.formula_bytes;
 }
 
-static enum status median_of(const uint64_t *values, uint64_t count, double *out,
-                             struct status_text *text) {
-    struct writer_summary summary = {0};
-    const enum status status = measure_summarise(values, count, &summary, text);
-    *out = summary.median;
-    return status;
-}
-
 static enum status medians(const struct measure_series *series, struct result_rank *out,
                            struct status_text *text) {
-    uint64_t *kv_ns = malloc(series->count * sizeof *kv_ns);
-    if (kv_ns == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
-    for (uint64_t i = 0; i < series->count; i++)
-        kv_ns[i] = series->part_ns[MEASURE_APPEND][i] + series->part_ns[MEASURE_ATTEND][i];
     const struct {
         const uint64_t *values;
         double *median;
     } parts[] = {{series->step_ns, &out->step_ns},
                  {series->part_ns[MEASURE_APPEND], &out->append_ns},
                  {series->part_ns[MEASURE_ATTEND], &out->attend_ns},
-                 {series->part_ns[MEASURE_REDUCE], &out->reduce_ns},
-                 {kv_ns, &out->kv_ns}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == STATUS_OK; i++)
-        status = median_of(parts[i].values, series->count, parts[i].median, text);
-    free(kv_ns);
+                 {series->part_ns[MEASURE_REDUCE], &out->reduce_ns}};
+    struct writer_summary summary = {0};
+    enum status status = measure_summarise_kv(series, &summary, text);
+    out->kv_ns = summary.median;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == STATUS_OK; i++) {
+        status = measure_summarise(parts[i].values, series->count, &summary, text);
+        *parts[i].median = summary.median;
+    }
     return status;
 }
 

@@ -26,12 +26,12 @@ struct result_rank {
 };
 
 struct result_ranks {
-    uint32_t count; /* 0: one rank alone, and nothing below holds */
-    bool has_replicated;
-    uint64_t
-        replicated_bytes;  /* formula_bytes of all ranks less those of the whole model: copies
-                              of latents, entries, index keys, and of KV heads fewer than ranks */
+    uint32_t count;        /* 0: one rank alone, and nothing below holds */
     uint64_t reduce_bytes; /* what each rank gives to the sums of a step */
+    /* formula_bytes of all ranks less those of the whole model: copies of latents, entries, index
+     * keys, and of KV heads fewer than ranks */
+    bool has_replicated;
+    uint64_t replicated_bytes;
     bool has_times;
     uint32_t slowest; /* of append and attention, by the median */
     struct result_rank each[RANKS_MOST];

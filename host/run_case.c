@@ -11,6 +11,7 @@
 #include "line_words.h"
 #include "model_source.h"
 #include "number.h"
+#include "words.h"
 
 /* Lengths are kept and planned one by one; more would take minutes before anything is refused. */
 enum { RUN_CASE_MOST_SEQS = 1 << 24 };
@@ -225,11 +226,8 @@ static enum status add_suite(struct run_case_list *list, const struct options *o
     const struct embed_entry *suite = find_suite(name);
     if (suite == NULL) {
         char known[256] = "";
-        for (size_t i = 0; i < embed_suites_count; i++) {
-            const size_t used = strlen(known);
-            (void)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                           embed_suites[i].name);
-        }
+        for (size_t i = 0; i < embed_suites_count; i++)
+            words_add(known, sizeof known, ", ", "%s", embed_suites[i].name);
         return status_set(text, STATUS_BAD_INPUT, "--suite %s: no such suite; there are %s", name,
                           known);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "number.h"
+#include "words.h"
 
 enum { SHARE_BYTES = 160 };
 
@@ -27,13 +28,12 @@ static void add_step_words(const struct result *result, char *out) {
                        result->step_speed_vs_baseline, options->baseline.name,
                        result->kv_speed_vs_baseline);
     number_group_digits(result->overtakes_tokens, tokens);
-    const size_t used = strlen(out);
-    (void)snprintf(out + used, RUN_WORDS_BYTES - used,
-                   "\n  with %s of weights a step is %s%.3g tokens/s: %s; the cache is read more "
-                   "than they are %s%s%s",
-                   bytes, faster, (double)result->which->seqs * 1e9 / result->step.median, words,
-                   result->has_overtakes ? "from " : "at no length",
-                   result->has_overtakes ? tokens : "", result->has_overtakes ? " tokens on" : "");
+    words_add(out, RUN_WORDS_BYTES, "\n  ",
+              "with %s of weights a step is %s%.3g tokens/s: %s; the cache is read more "
+              "than they are %s%s%s",
+              bytes, faster, (double)result->which->seqs * 1e9 / result->step.median, words,
+              result->has_overtakes ? "from " : "at no length", result->has_overtakes ? tokens : "",
+              result->has_overtakes ? " tokens on" : "");
 }
 
 /* NULL: no memory. */
@@ -57,11 +57,9 @@ static void share_words(const struct result_run *run, const struct result *resul
     else
         (void)snprintf(share, SHARE_BYTES, "hot in the cache: no share of the ceiling");
     const double launches = result->step.median / result->seen.launch_ns;
-    if (launches < FEW_LAUNCHES) {
-        const size_t used = strlen(share);
-        (void)snprintf(share + used, SHARE_BYTES - used,
-                       "; the step is only %.1f launches long: overhead counts", launches);
-    }
+    if (launches < FEW_LAUNCHES)
+        words_add(share, SHARE_BYTES, "; ", "the step is only %.1f launches long: overhead counts",
+                  launches);
 }
 
 static void add_sentence(struct run_words *words, const struct result_run *run,
@@ -83,18 +81,16 @@ static void add_sentence(struct run_words *words, const struct result_run *run,
     add_step_words(result, out);
     char more[RUN_WORDS_BYTES];
     result_groups_words(&result->groups, more, sizeof more);
-    size_t used = strlen(out);
     if (more[0] != '\0')
-        (void)snprintf(out + used, RUN_WORDS_BYTES - used, "\n  of a step: %s", more);
+        words_add(out, RUN_WORDS_BYTES, "\n  ", "of a step: %s", more);
     result_ranks_words(&result->ranks, more, sizeof more);
-    used = strlen(out);
     if (more[0] != '\0')
-        (void)snprintf(out + used, RUN_WORDS_BYTES - used, "\n  %s", more);
+        words_add(out, RUN_WORDS_BYTES, "\n  ", "%s", more);
 }
 
 /* The columns by which rows of one setting are told from others; scripts/report_rows.py has the
  * same ones. */
-static void setting_words(const struct writer_value *values, char out[FIT_SETTING_BYTES]) {
+static void setting_words(const struct writer_value *values, char out[FIT_ROWS_SETTING_BYTES]) {
     static const struct {
         enum result_field field;
         const char *words;
@@ -105,15 +101,14 @@ static void setting_words(const struct writer_value *values, char out[FIT_SETTIN
                    {RESULT_PAGE_TOKENS, "page tokens", 16, NULL},
                    {RESULT_PAGE_ORDER, "page order", 0, "shuffled"},
                    {RESULT_DATA, "data", 0, "normal"}};
-    (void)snprintf(out, FIT_SETTING_BYTES, "%.100s", values[RESULT_MODEL].as.text);
+    (void)snprintf(out, FIT_ROWS_SETTING_BYTES, "%.100s", values[RESULT_MODEL].as.text);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         const struct writer_value *value = &values[columns[i].field];
-        const size_t used = strlen(out), left = FIT_SETTING_BYTES - used;
         if (columns[i].usual_text != NULL && strcmp(value->as.text, columns[i].usual_text) != 0)
-            (void)snprintf(out + used, left, ", %s %s", columns[i].words, value->as.text);
+            words_add(out, FIT_ROWS_SETTING_BYTES, ", ", "%s %s", columns[i].words, value->as.text);
         if (columns[i].usual_text == NULL && value->as.number != columns[i].usual)
-            (void)snprintf(out + used, left, ", %s %llu", columns[i].words,
-                           (unsigned long long)value->as.number);
+            words_add(out, FIT_ROWS_SETTING_BYTES, ", ", "%s %llu", columns[i].words,
+                      (unsigned long long)value->as.number);
     }
 }
 
@@ -123,7 +118,7 @@ static void add_fit(struct fit_rows *fits, const struct result *result,
                                     .ns = result->step.median,
                                     .low_ns = (double)result->seen.interval.low,
                                     .high_ns = (double)result->seen.interval.high};
-    char setting[FIT_SETTING_BYTES], format[FIT_FORMAT_BYTES];
+    char setting[FIT_ROWS_SETTING_BYTES], format[FIT_ROWS_FORMAT_BYTES];
     const char *k = values[RESULT_K_FORMAT].as.text, *v = values[RESULT_V_FORMAT].as.text;
     const bool alike = strcmp(k, v) == 0;
     setting_words(values, setting);

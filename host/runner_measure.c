@@ -9,19 +9,6 @@
 #include "runner_ranks.h"
 #include "telemetry_watch.h"
 
-/* Append and attention of every sample, without what else a step has. */
-static enum status summarise_kv(const struct measure_series *series, struct writer_summary *out,
-                                struct status_text *text) {
-    uint64_t *kv_ns = malloc(series->count * sizeof *kv_ns);
-    if (kv_ns == NULL)
-        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for samples");
-    for (uint64_t i = 0; i < series->count; i++)
-        kv_ns[i] = series->part_ns[MEASURE_APPEND][i] + series->part_ns[MEASURE_ATTEND][i];
-    const enum status status = measure_summarise(kv_ns, series->count, out, text);
-    free(kv_ns);
-    return status;
-}
-
 static enum status summarise(struct result *result, struct measure_contender *contender,
                              struct status_text *text) {
     measure_series_free(&result->series);
@@ -33,7 +20,7 @@ static enum status summarise(struct result *result, struct measure_contender *co
         status =
             measure_summarise(series->part_ns[part], series->count, &result->parts[part], text);
     if (status == STATUS_OK)
-        status = summarise_kv(series, &result->kv, text);
+        status = measure_summarise_kv(series, &result->kv, text);
     result->canary = contender->canary;
     result->seen = contender->seen;
     result_add_reason(result, result->seen.verdict.words);

@@ -7,16 +7,15 @@
 #include <unistd.h>
 
 #include "measure.h"
+#include "words.h"
 
 /* Unique bytes of a sample are cold from this many times the last-level cache on. */
 enum { SESSION_COLD_CACHES = 4 };
 
 static void list_backends(char *out, size_t bytes) {
     out[0] = '\0';
-    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++) {
-        const size_t used = strlen(out);
-        (void)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ", " : "", (*ops)->name);
-    }
+    for (const struct backend_ops *const *ops = backend_list(); *ops != NULL; ops++)
+        words_add(out, bytes, ", ", "%s", (*ops)->name);
 }
 
 /* The driver's device node or /proc entry: present without any CUDA library. */
@@ -32,8 +31,7 @@ static enum status check_kernel(const struct backend_ops *ops, const char *kerne
     for (const char *const *name = ops->kernels; *name != NULL; name++) {
         if (strcmp(*name, kernel) == 0)
             return STATUS_OK;
-        const size_t used = strlen(known);
-        (void)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", *name);
+        words_add(known, sizeof known, ", ", "%s", *name);
     }
     return status_set(text, STATUS_BAD_INPUT, "--kernel %s: the %s backend has %s", kernel,
                       ops->name, known);

@@ -1,11 +1,11 @@
 /* Puts the parts of a step together, checks and records it once, then repeats it. */
 #include "step_parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend_check.h"
+#include "words.h"
 
 static enum status give_group_append(const struct step *step, uint32_t g,
                                      struct status_text *text) {
@@ -175,9 +175,7 @@ static void name_kernels(struct step *step) {
         const char *name = step->groups[g].attention.kernel;
         if (name == NULL || strstr(step->kernel, name) != NULL)
             continue;
-        const size_t used = strlen(step->kernel);
-        (void)snprintf(step->kernel + used, sizeof step->kernel - used, "%s%s",
-                       used > 0 ? ", " : "", name);
+        words_add(step->kernel, sizeof step->kernel, ", ", "%s", name);
     }
 }
 

@@ -1,11 +1,11 @@
 /* Sums over groups, and a search over lengths. */
 #include "step_share.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "checked.h"
 #include "model_reads.h"
+#include "words.h"
 
 /* Longer than any context: what has not overtaken there never does. */
 #define SHARE_MOST_TOKENS ((uint64_t)1 << 40)
@@ -79,13 +79,11 @@ void step_share_words(const struct step_share *share, char *out, size_t bytes) {
     const struct share_sums sums = sums_of(share);
     out[0] = '\0';
     for (int part = 0; part < STEP_SHARE_PARTS; part++) {
-        const size_t used = strlen(out);
+        const bool first = out[0] == '\0';
         if (share->bytes[part] > 0)
-            (void)snprintf(out + used, bytes - used, "%s%s %.0f %%%s, %.0f %%%s",
-                           used > 0 ? "; " : "", words[part],
-                           100 * (double)share->bytes[part] / sums.bytes,
-                           used > 0 ? "" : " of the bytes", 100 * share->ns[part] / sums.ns,
-                           used > 0 ? "" : " of the time");
+            words_add(out, bytes, "; ", "%s %.0f %%%s, %.0f %%%s", words[part],
+                      100 * (double)share->bytes[part] / sums.bytes, first ? " of the bytes" : "",
+                      100 * share->ns[part] / sums.ns, first ? " of the time" : "");
     }
 }
 

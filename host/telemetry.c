@@ -23,9 +23,12 @@ struct telemetry *telemetry_open(const struct backend_facts *facts) {
     if (facts->pci_bus_id[0] != '\0') {
         telemetry->nvml = telemetry_nvml_open(getenv("KVGAUGE_NVML"), facts->pci_bus_id, &why);
         const char *name = telemetry->nvml != NULL ? telemetry_nvml_name(telemetry->nvml) : "";
-        (void)snprintf(telemetry->source, sizeof telemetry->source, "%s%s%s%s",
-                       telemetry->nvml != NULL ? "NVML" : "none: ", name[0] != '\0' ? " (" : "",
-                       telemetry->nvml != NULL ? name : why.line, name[0] != '\0' ? ")" : "");
+        if (telemetry->nvml == NULL)
+            (void)snprintf(telemetry->source, sizeof telemetry->source, "none: %s", why.line);
+        else if (name[0] == '\0')
+            (void)snprintf(telemetry->source, sizeof telemetry->source, "NVML");
+        else
+            (void)snprintf(telemetry->source, sizeof telemetry->source, "NVML (%s)", name);
     } else if (strcmp(facts->backend, "cpu") == 0) {
         telemetry->has_os = true;
         telemetry_os_open("", &telemetry->os);

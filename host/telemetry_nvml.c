@@ -2,10 +2,12 @@
  * arguments and values are those of NVIDIA's nvml.h and "NVML API Reference Guide" (vR580). */
 #include "telemetry_nvml.h"
 
-#include <dlfcn.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "library.h"
 
 enum {
     NVML_SUCCESS = 0,
@@ -106,10 +108,8 @@ static enum status resolve(struct telemetry_nvml *nvml, const char *path,
         memcpy(&found, place, sizeof found);
         if (found != NULL)
             continue;
-        found = dlsym(nvml->library, symbols[i].symbol);
-        if (found == NULL && symbols[i].needed)
+        if (!library_find(nvml->library, symbols[i].symbol, place) && symbols[i].needed)
             return status_set(text, STATUS_MISSING, "%s has no %s", path, symbols[i].symbol);
-        memcpy(place, &found, sizeof found);
     }
     return STATUS_OK;
 }
@@ -129,12 +129,9 @@ static void read_name(struct telemetry_nvml *nvml) {
 
 static enum status open_device(struct telemetry_nvml *nvml, const char *path,
                                const char *pci_bus_id, struct status_text *text) {
-    nvml->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (nvml->library == NULL) {
-        const char *why = dlerror();
-        return status_set(text, STATUS_MISSING, "%s", why != NULL ? why : path);
-    }
-    const enum status status = resolve(nvml, path, text);
+    enum status status = library_open(path, &nvml->library, text);
+    if (status == STATUS_OK)
+        status = resolve(nvml, path, text);
     if (status != STATUS_OK)
         return status;
     const int started = nvml->calls.init();
@@ -171,8 +168,7 @@ void telemetry_nvml_close(struct telemetry_nvml *nvml) {
         return;
     if (nvml->started)
         (void)nvml->calls.shutdown();
-    if (nvml->library != NULL)
-        (void)dlclose(nvml->library);
+    library_close(nvml->library);
     free(nvml);
 }
 

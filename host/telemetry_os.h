@@ -1,10 +1,12 @@
 /* What Linux shows of a CPU without root, as files below a root folder ("" on a machine; tests give
- * a made-up tree): clocks       /sys/devices/system/cpu/cpuN/cpufreq/scaling_cur_freq temperature
- * the hottest first sensor of coretemp, k10temp, zenpower, cpu_thermal below /sys/class/hwmon, else
- * a thermal zone of the package or the cpu energy       package and dram zones of
- * /sys/class/powercap/intel-rapl:N (root's alone on many machines: then not known) slowdowns
- * thermal_throttle counts of the cores load         /proc/stat less /proc/self/stat Each is there
- * or not, by itself. */
+ * a made-up tree). Each is there or not, by itself:
+ * - clocks: cpufreq/scaling_cur_freq of every core below /sys/devices/system/cpu;
+ * - temperature: the hottest first sensor of coretemp, k10temp, zenpower, cpu_thermal below
+ *   /sys/class/hwmon, else a thermal zone of the package or the cpu;
+ * - energy: package and dram zones of /sys/class/powercap/intel-rapl:N (root's alone on many
+ *   machines: then not known);
+ * - slowdowns: the thermal_throttle counts of the cores;
+ * - load: /proc/stat less /proc/self/stat. */
 #ifndef TELEMETRY_OS_H
 #define TELEMETRY_OS_H
 

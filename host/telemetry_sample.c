@@ -2,9 +2,9 @@
 #include "telemetry_sample.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "number.h"
+#include "words.h"
 
 /* /proc/stat counts in hundredths of a second: less than this says nothing. */
 enum { LEAST_TICKS = 20 };
@@ -59,14 +59,12 @@ bool telemetry_other_load(const struct telemetry_sample *before,
 }
 
 void telemetry_reasons_words(uint32_t reasons, char *out, size_t bytes) {
-    size_t used = 0;
-    (void)snprintf(out, bytes, "none");
-    for (uint32_t reason = 0; reason < TELEMETRY_REASON_COUNT && used < bytes; reason++)
-        if ((reasons & (uint32_t)1 << reason) != 0) {
-            (void)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ", " : "",
-                           telemetry_reason_name((enum telemetry_reason)reason));
-            used = strlen(out);
-        }
+    out[0] = '\0';
+    for (uint32_t reason = 0; reason < TELEMETRY_REASON_COUNT; reason++)
+        if ((reasons & (uint32_t)1 << reason) != 0)
+            words_add(out, bytes, ", ", "%s", telemetry_reason_name((enum telemetry_reason)reason));
+    if (out[0] == '\0')
+        (void)snprintf(out, bytes, "none");
 }
 
 static void bytes_words(uint64_t number, char *out, size_t bytes) {

@@ -2,9 +2,9 @@
 #include "telemetry_watch.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "progress.h"
+#include "words.h"
 
 #define WATCH_WAKE_NS ((uint64_t)200 * 1000 * 1000)
 /* Energy is measure_energy's, whose readings may not be far apart. */
@@ -48,18 +48,12 @@ enum status telemetry_watch_end(const struct backend_ops *ops, struct backend_de
     return status;
 }
 
-static void add_words(char *out, size_t bytes, const char *words) {
-    const size_t used = strlen(out);
-    (void)snprintf(out + used, bytes - used, "%s%s", used > 0 ? ", " : "", words);
-}
-
 static void add_clock(struct telemetry_summary *out, const struct telemetry_sample *sample,
                       enum telemetry_field field, const char *what) {
-    char words[64], line[96];
+    char words[64];
     telemetry_field_words(sample, field, words, sizeof words);
-    (void)snprintf(line, sizeof line, "%s %s", what, words);
     if (words[0] != '\0')
-        add_words(out->clocks, sizeof out->clocks, line);
+        words_add(out->clocks, sizeof out->clocks, ", ", "%s %s", what, words);
 }
 
 static void set_clocks(const struct telemetry_watch *watch, const struct telemetry_sample *working,
@@ -67,12 +61,9 @@ static void set_clocks(const struct telemetry_watch *watch, const struct telemet
     add_clock(out, working, TELEMETRY_SM_CLOCK, "sm");
     add_clock(out, working, TELEMETRY_MEMORY_CLOCK, "memory");
     add_clock(out, working, TELEMETRY_CORE_CLOCKS, "cores");
-    if (watch->counted_before_mhz > 0 && watch->counted_after_mhz > 0) {
-        char line[96];
-        (void)snprintf(line, sizeof line, "sm counted %.0f to %.0f MHz", watch->counted_before_mhz,
-                       watch->counted_after_mhz);
-        add_words(out->clocks, sizeof out->clocks, line);
-    }
+    if (watch->counted_before_mhz > 0 && watch->counted_after_mhz > 0)
+        words_add(out->clocks, sizeof out->clocks, ", ", "sm counted %.0f to %.0f MHz",
+                  watch->counted_before_mhz, watch->counted_after_mhz);
 }
 
 static void set_reasons(const struct telemetry_watch *watch, const struct measure_energy *energy,
@@ -86,19 +77,16 @@ static void set_reasons(const struct telemetry_watch *watch, const struct measur
         if ((reasons & (uint32_t)1 << reason) != 0)
             out->reasons[out->reason_count++] =
                 telemetry_reason_name((enum telemetry_reason)reason);
-    char words[160], line[224];
+    char words[160];
     if ((reasons & TELEMETRY_THROTTLED) != 0) {
         telemetry_reasons_words(reasons & TELEMETRY_THROTTLED, words, sizeof words);
-        (void)snprintf(line, sizeof line, "throttled: %s", words);
-        add_words(out->throttled, sizeof out->throttled, line);
+        (void)snprintf(out->throttled, sizeof out->throttled, "throttled: %s", words);
     }
     const double from = watch->counted_before_mhz, to = watch->counted_after_mhz;
-    if (from > 0 && to > 0 && to < from * (100 - TELEMETRY_WATCH_FALL_PERCENT) / 100) {
-        (void)snprintf(line, sizeof line, "%sthe SM clock fell by %.0f %% from %.0f to %.0f MHz",
-                       out->throttled[0] == '\0' ? "throttled: " : "", 100 * (1 - to / from), from,
-                       to);
-        add_words(out->throttled, sizeof out->throttled, line);
-    }
+    if (from > 0 && to > 0 && to < from * (100 - TELEMETRY_WATCH_FALL_PERCENT) / 100)
+        words_add(out->throttled, sizeof out->throttled, ", ",
+                  "%sthe SM clock fell by %.0f %% from %.0f to %.0f MHz",
+                  out->throttled[0] == '\0' ? "throttled: " : "", 100 * (1 - to / from), from, to);
 }
 
 void telemetry_watch_summary(const struct telemetry_watch *watch,

@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "generate.h"
 #include "page.h"
+#include "words.h"
 
 enum {
     ROWS_MULTIPLE = 16,     /* of rows and of the hidden size: what tensor cores take */
@@ -53,9 +54,7 @@ enum status weights_read_format(const struct backend_ops *ops, enum backend_weig
          one++) {
         if (*one == *out)
             return STATUS_OK;
-        if (known[0] != '\0')
-            (void)strcat(known, ", ");
-        (void)strcat(known, weights_read_format_name(*one));
+        words_add(known, sizeof known, ", ", "%s", weights_read_format_name(*one));
     }
     return status_set(text, STATUS_REFUSED, "--weights-format %s: the %s backend multiplies %s",
                       weights_read_format_name(*out), ops->name, known);
@@ -319,7 +318,7 @@ static enum status record(struct weights_read *weights, struct status_text *text
 }
 
 static uint64_t on_256(uint64_t bytes) {
-    return (bytes + 255) / 256 * 256;
+    return checked_divide_up(bytes, 256) * 256;
 }
 
 static enum status build(struct weights_read *weights, uint64_t seed, bool (*should_stop)(void),

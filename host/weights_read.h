@@ -47,8 +47,8 @@ enum status weights_read_fits(const struct weights_read_shape *shape,
 
 /* Takes, fills and checks them: some rows of every matrix's product against double precision,
  * *error being the largest error relative to how large outputs are (STATUS_WRONG above the format's
- * bound, named). Fails as weights_read_fits does. Where the backend records,
- * the products are recorded. `should_stop` (may be NULL) is asked between pieces. */
+ * bound, named). Fails as weights_read_fits does. Where the backend records, the products are
+ * recorded. `should_stop` (may be NULL) is asked between pieces. */
 enum status weights_read_create(const struct backend_ops *ops, struct backend_device *device,
                                 const struct weights_read_shape *shape, uint64_t seed,
                                 const struct memory_budget *budget, bool (*should_stop)(void),

@@ -4,35 +4,26 @@
  * what is timed next. */
 #include "cpu_blas.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu_device.h"
+#include "library.h"
 
 const enum backend_weights cpu_weights_formats[] = {BACKEND_WEIGHTS_F32, BACKEND_WEIGHTS_NONE};
 
 /* The tuned one first: libblas.so.3 may be the reference implementation. */
 static const char *const libraries[] = {"libopenblas.so.0", "libblas.so.3"};
 
-/* Functions come as data pointers from the loader. */
-static bool find(void *library, const char *name, void *function, size_t bytes) {
-    void *const found = dlsym(library, name);
-    memcpy(function, &found, bytes);
-    return found != NULL;
-}
-
 static enum status open_named(struct cpu_blas *blas, const char *name, struct status_text *text) {
-    blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (blas->library == NULL) {
-        const char *why = dlerror();
-        return status_set(text, STATUS_MISSING, "%s", why != NULL ? why : name);
-    }
+    const enum status status = library_open(name, &blas->library, text);
+    if (status != STATUS_OK)
+        return status;
     const char *slash = strrchr(name, '/');
     (void)snprintf(blas->name, sizeof blas->name, "%s", slash != NULL ? slash + 1 : name);
-    if (find(blas->library, "sgemm_", &blas->sgemm, sizeof blas->sgemm) &&
-        find(blas->library, "sgemv_", &blas->sgemv, sizeof blas->sgemv))
+    if (library_find(blas->library, "sgemm_", (void *)&blas->sgemm) &&
+        library_find(blas->library, "sgemv_", (void *)&blas->sgemv))
         return STATUS_OK;
     cpu_blas_close(blas);
     return status_set(text, STATUS_MISSING, "%s has no sgemm_ and sgemv_", name);
@@ -44,7 +35,7 @@ static void keep_to_one_thread(const struct cpu_blas *blas) {
     static const char *const names[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         void (*set_threads)(int count);
-        if (find(blas->library, names[i], &set_threads, sizeof set_threads))
+        if (library_find(blas->library, names[i], (void *)&set_threads))
             set_threads(1);
     }
 }
@@ -79,8 +70,7 @@ enum status cpu_libraries_open(struct backend_device *device, const char *kernel
 }
 
 void cpu_blas_close(struct cpu_blas *blas) {
-    if (blas->library != NULL)
-        (void)dlclose(blas->library);
+    library_close(blas->library);
     *blas = (struct cpu_blas){0};
 }
 

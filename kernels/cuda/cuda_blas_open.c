@@ -1,21 +1,14 @@
 /* Opens and closes cuBLAS and cublasLt. */
 #include "cuda_blas.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda_device.h"
+#include "library.h"
 
 enum { NAMES = 3 };
-
-/* Functions come as data pointers from the loader. */
-static bool find(void *library, const char *name, void *function) {
-    void *const found = dlsym(library, name);
-    memcpy(function, (const void *)&found, sizeof found);
-    return found != NULL;
-}
 
 struct symbol {
     const char *name;
@@ -25,7 +18,7 @@ struct symbol {
 static enum status find_all(void *library, const char *library_name, const struct symbol *symbols,
                             size_t count, struct status_text *text) {
     for (size_t i = 0; i < count; i++)
-        if (!find(library, symbols[i].name, symbols[i].function))
+        if (!library_find(library, symbols[i].name, symbols[i].function))
             return status_set(text, STATUS_MISSING, "%s has no %s", library_name, symbols[i].name);
     return STATUS_OK;
 }
@@ -35,23 +28,21 @@ static void *open_first(const char *variable, const char *stem, char *name, size
                         struct status_text *text) {
     const int versions[NAMES] = {CUDART_VERSION / 1000, 13, 12};
     const char *told = getenv(variable);
-    char why[192] = "";
+    struct status_text first = {""};
     void *library = NULL;
     for (int i = 0; i < NAMES && library == NULL && (told == NULL || i == 0); i++) {
         if (told != NULL)
             (void)snprintf(name, bytes, "%s", told);
         else
             (void)snprintf(name, bytes, "%s.so.%d", stem, versions[i]);
-        library = dlopen(told != NULL ? told : name, RTLD_NOW | RTLD_LOCAL);
-        const char *error = library == NULL ? dlerror() : NULL;
-        if (error != NULL && i == 0)
-            (void)snprintf(why, sizeof why, "%s", error);
+        (void)library_open(told != NULL ? told : name, &library, i == 0 ? &first : NULL);
     }
     if (library == NULL)
-        (void)status_set(text, STATUS_MISSING,
-                         "there is no %s.so.%d (%s); NVIDIA's package libcublas-%d-%d brings it, "
-                         "%s names another library",
-                         stem, versions[0], why, versions[0], CUDART_VERSION % 1000 / 10, variable);
+        (void)status_set(
+            text, STATUS_MISSING,
+            "there is no %s.so.%d (%.191s); NVIDIA's package libcublas-%d-%d brings it, "
+            "%s names another library",
+            stem, versions[0], first.line, versions[0], CUDART_VERSION % 1000 / 10, variable);
     return library;
 }
 
@@ -115,8 +106,7 @@ static enum status open_lt(struct backend_device *device, struct status_text *te
 static void close_lt(struct cuda_blas *blas) {
     if (blas->lt != NULL)
         (void)blas->lt_destroy(blas->lt);
-    if (blas->lt_library != NULL)
-        (void)dlclose(blas->lt_library);
+    library_close(blas->lt_library);
     blas->lt = NULL;
     blas->lt_library = NULL;
 }
@@ -141,8 +131,7 @@ void cuda_blas_close(struct backend_device *device) {
     close_lt(blas);
     if (blas->handle != NULL)
         (void)blas->destroy(blas->handle);
-    if (blas->library != NULL)
-        (void)dlclose(blas->library);
+    library_close(blas->library);
     *blas = (struct cuda_blas){0};
 }
 

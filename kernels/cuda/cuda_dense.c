@@ -6,6 +6,7 @@
 #include "cuda_blas.h"
 #include "cuda_device.h"
 #include "attend_arguments.h"
+#include "checked.h"
 #include "dense_attend.h"
 
 enum { STRIDE_TOKENS = 8 }; /* rows of scores and weights begin on 16 bytes */
@@ -37,11 +38,11 @@ enum status cuda_dense_check(struct backend_device *device, const struct page_la
 }
 
 static uint64_t aligned(uint64_t bytes) {
-    return (bytes + 255) / 256 * 256;
+    return checked_divide_up(bytes, 256) * 256;
 }
 
 static uint64_t score_stride(const struct page_layout *page) {
-    return ((uint64_t)page->shape.page_tokens + STRIDE_TOKENS - 1) / STRIDE_TOKENS * STRIDE_TOKENS;
+    return checked_divide_up(page->shape.page_tokens, STRIDE_TOKENS) * STRIDE_TOKENS;
 }
 
 /* Where the parts of the workspace begin, for `rows` rows. cuBLAS's own comes first. */

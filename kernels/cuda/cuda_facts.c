@@ -109,8 +109,8 @@ enum status cuda_facts_open(struct backend_device *device, struct status_text *t
         return status;
     device->l2_bytes = l2_bytes;
     device->integrated = integrated != 0;
-    /* Where a display hangs on the GPU, the driver ends kernels after some seconds. */
     device->capability = (int)(10 * major + minor);
+    /* Where a display hangs on the GPU, the driver ends kernels after some seconds. */
     (void)snprintf(device->instruction_set, sizeof device->instruction_set, "sm_%u%u%s", major,
                    minor, timeout != 0 ? ", the driver limits a kernel's time" : "");
     return STATUS_OK;

@@ -221,21 +221,29 @@ static void test_summary_others(void **state) {
     assert_false(summary.has_other_processes || summary.has_other_load);
 }
 
+/* A row that counts draft layers says so first, and once. */
 static void test_add_reason(void **state) {
     (void)state;
+    static struct result_row row;
+    const struct options_format format = {
+        .name = "bf16", .k_format = FORMAT_BF16, .v_format = FORMAT_BF16};
     struct options options = {.draft_layers = 1};
     struct run_case one = {.options = &options};
+    const struct result_run run = {.options = &options};
     (void)strcpy(one.model.remark, "1 draft layer counted in");
-    struct result result = {.which = &one};
+    struct result result = {.which = &one, .format = &format};
     result_add_reason(&result, "");
     assert_string_equal(result.reason, "");
-    result_add_reason(&result, "throttled: power cap");
-    assert_string_equal(result.reason, "1 draft layer counted in; throttled: power cap");
-    options.draft_layers = 0;
-    result.reason[0] = '\0';
+    result_values(&run, &result, &row);
+    assert_string_equal(row.values[RESULT_REASON].as.text, "1 draft layer counted in");
     result_add_reason(&result, "first");
     result_add_reason(&result, "second");
-    assert_string_equal(result.reason, "first; second");
+    result_values(&run, &result, &row);
+    assert_string_equal(row.values[RESULT_REASON].as.text,
+                        "1 draft layer counted in; first; second");
+    options.draft_layers = 0;
+    result_values(&run, &result, &row);
+    assert_string_equal(row.values[RESULT_REASON].as.text, "first; second");
 }
 
 static const struct model model = {
@@ -293,7 +301,8 @@ static void test_pass(void **state) {
         assert_int_equal(setenv("KVGAUGE_FAKE_NVML", cases[i].mood, 1), 0);
         struct telemetry *telemetry = telemetry_open(&facts);
         struct measure_energy energy;
-        assert_int_equal(measure_energy_run(&ops, device, step, telemetry, &energy, &text), STATUS_OK);
+        assert_int_equal(measure_energy_run(&ops, device, step, telemetry, &energy, &text),
+                         STATUS_OK);
         assert_int_equal(energy.has_energy, cases[i].known);
         assert_int_equal(energy.has_power, cases[i].known);
         if (cases[i].known) {
