@@ -54,10 +54,6 @@ double result_ceiling_share(const struct result *result) {
 void result_add_reason(struct result *result, const char *words) {
     if (words[0] == '\0')
         return;
-    /* A row that counts draft layers says so whatever else it says. */
-    const struct run_case *one = result->which;
-    if (result->reason[0] == '\0' && one->options->draft_layers > 0)
-        (void)snprintf(result->reason, sizeof result->reason, "%s", one->model.remark);
     const size_t used = strlen(result->reason);
     (void)snprintf(result->reason + used, sizeof result->reason - used, "%s%s",
                    used > 0 ? "; " : "", words);
@@ -247,7 +243,8 @@ static void set_circumstances(const struct result *result, struct writer_value *
 static void set_weights(const struct result *result, struct writer_value *values) {
     const struct result_weights *weights = &result->weights;
     values[RESULT_WEIGHTS_READ_BYTES] = number_value(weights->shape.read_bytes);
-    values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
+    if (weights->shape.format != BACKEND_WEIGHTS_NONE)
+        values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
     values[RESULT_WEIGHTS_LIBRARY] = text_value(weights->library);
     if (weights->library[0] != '\0')
         values[RESULT_WEIGHTS_ERROR] = real_value(weights->error);

@@ -17,7 +17,7 @@
 #include "weights_read.h"
 #include "writer.h"
 
-enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 512 };
+enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 1024 };
 
 enum result_field {
 #define RESULT(ID, name, heading, decimals) RESULT_##ID,
@@ -95,9 +95,6 @@ struct result {
     double step_speed_vs_baseline; /* of all parts */
     double tokens_vs_baseline;
 };
-
-/* Says more of a row that stays what it is; "" adds nothing. */
-void result_add_reason(struct result *result, const char *words);
 
 bool result_is_cold(const struct result_run *run, const struct result *result);
 /* kv_read_bytes / attend time, and its share of the ceiling (0..1); only with has_speed. */

@@ -61,6 +61,9 @@ static void mix_options(uint64_t *signature, const struct options *options) {
         options->rotate,
         options->seed,
         options->samples,
+        options->weights_read_bytes,
+        options->weights_format,
+        options->list,
         (uint64_t)(options->min_time_s * 1e6),
         (uint64_t)(options->max_time_s * 1e6),
     };

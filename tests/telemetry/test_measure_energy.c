@@ -221,21 +221,47 @@ static void test_summary_others(void **state) {
     assert_false(summary.has_other_processes || summary.has_other_load);
 }
 
+static const char *reason_of(const struct result *result) {
+    static const struct result_run run;
+    static struct result_row row;
+    result_values(&run, result, &row);
+    return row.values[RESULT_REASON].kind == WRITER_TEXT ? row.values[RESULT_REASON].as.text : NULL;
+}
+
+/* A row that counts draft layers says so, once, and nothing is cut off however much is to be said. */
 static void test_add_reason(void **state) {
     (void)state;
     struct options options = {.draft_layers = 1};
+    struct options_format format = {.name = "bf16"};
     struct run_case one = {.options = &options};
     (void)strcpy(one.model.remark, "1 draft layer counted in");
-    struct result result = {.which = &one};
+    struct result result = {.which = &one, .format = &format};
     result_add_reason(&result, "");
     assert_string_equal(result.reason, "");
+    assert_string_equal(reason_of(&result), "1 draft layer counted in");
     result_add_reason(&result, "throttled: power cap");
-    assert_string_equal(result.reason, "1 draft layer counted in; throttled: power cap");
+    assert_string_equal(reason_of(&result), "1 draft layer counted in; throttled: power cap");
     options.draft_layers = 0;
     result.reason[0] = '\0';
+    assert_null(reason_of(&result));
     result_add_reason(&result, "first");
     result_add_reason(&result, "second");
-    assert_string_equal(result.reason, "first; second");
+    assert_string_equal(reason_of(&result), "first; second");
+    /* the longest that each can be: kernel, stability, clock, throttling, drafts */
+    static const size_t lengths[] = {255, MEASURE_STABILITY_WORDS_BYTES - 1, 95,
+                                     sizeof((struct telemetry_summary *)0)->throttled - 1};
+    size_t whole = sizeof one.model.remark - 1;
+    options.draft_layers = 1;
+    (void)memset(one.model.remark, 'd', sizeof one.model.remark - 1);
+    one.model.remark[sizeof one.model.remark - 1] = '\0';
+    result.reason[0] = '\0';
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char words[256] = "";
+        (void)memset(words, 'a' + (int)i, lengths[i]);
+        result_add_reason(&result, words);
+        whole += 2 + lengths[i];
+    }
+    assert_int_equal(strlen(reason_of(&result)), whole);
 }
 
 static const struct model model = {
