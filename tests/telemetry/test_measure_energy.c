@@ -228,7 +228,8 @@ static const char *reason_of(const struct result *result) {
     return row.values[RESULT_REASON].kind == WRITER_TEXT ? row.values[RESULT_REASON].as.text : NULL;
 }
 
-/* A row that counts draft layers says so, once, and nothing is cut off however much is to be said. */
+/* A row that counts draft layers says so, once, and nothing is cut off however much is to be said.
+ */
 static void test_add_reason(void **state) {
     (void)state;
     struct options options = {.draft_layers = 1};
@@ -262,6 +263,25 @@ static void test_add_reason(void **state) {
         whole += 2 + lengths[i];
     }
     assert_int_equal(strlen(reason_of(&result)), whole);
+}
+
+/* A step makes a token for each sequence. */
+static void test_energy_of_a_token(void **state) {
+    (void)state;
+    static const uint64_t lengths[] = {1, 1, 1};
+    static const struct result_run run;
+    static struct result_row row;
+    struct options options = {.seed = 1};
+    struct options_format format = {.name = "bf16"};
+    const struct run_case one = {.options = &options, .seqs = 3, .lengths = (uint64_t *)lengths};
+    struct result result = {.which = &one,
+                            .format = &format,
+                            .has_speed = true,
+                            .energy = {.has_energy = true, .step_j = 6}};
+    result_values(&run, &result, &row);
+    assert_int_equal(row.values[RESULT_ENERGY_J].kind, WRITER_REAL);
+    assert_true(fabs(row.values[RESULT_ENERGY_J].as.real - 2) < 1e-12);
+    assert_int_equal(row.values[RESULT_POWER_W].kind, WRITER_NULL);
 }
 
 static const struct model model = {
@@ -319,7 +339,8 @@ static void test_pass(void **state) {
         assert_int_equal(setenv("KVGAUGE_FAKE_NVML", cases[i].mood, 1), 0);
         struct telemetry *telemetry = telemetry_open(&facts);
         struct measure_energy energy;
-        assert_int_equal(measure_energy_run(&ops, device, step, telemetry, &energy, &text), STATUS_OK);
+        assert_int_equal(measure_energy_run(&ops, device, step, telemetry, &energy, &text),
+                         STATUS_OK);
         assert_int_equal(energy.has_energy, cases[i].known);
         assert_int_equal(energy.has_power, cases[i].known);
         if (cases[i].known) {
@@ -353,10 +374,15 @@ static void test_pass(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),        cmocka_unit_test(test_counter_lies),
-        cmocka_unit_test(test_power),          cmocka_unit_test(test_length),
-        cmocka_unit_test(test_summary_clocks), cmocka_unit_test(test_summary_reasons),
-        cmocka_unit_test(test_summary_others), cmocka_unit_test(test_add_reason),
+        cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_counter_lies),
+        cmocka_unit_test(test_power),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_summary_clocks),
+        cmocka_unit_test(test_summary_reasons),
+        cmocka_unit_test(test_summary_others),
+        cmocka_unit_test(test_add_reason),
+        cmocka_unit_test(test_energy_of_a_token),
         cmocka_unit_test(test_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
