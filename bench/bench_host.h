@@ -19,6 +19,7 @@ extern "C" {
 #include "interrupt.h"
 #include "options.h"
 #include "progress.h"
+#include "ranks.h"
 #include "result.h"
 #include "run_case.h"
 #include "run_weights.h"

@@ -64,7 +64,8 @@ static enum status take_row(void *context, const struct result *result, struct s
     bench_row &row = *taker->row;
     row.given = true;
     row.status = result->status;
-    row.reason = result->reason;
+    const writer_value &reason = values.values[RESULT_REASON];
+    row.reason = reason.kind == WRITER_TEXT ? reason.as.text : "";
     row.step_s = result->step.median * 1e-9;
     for (const result_field field : counter_fields)
         row.counters[result_fields[field].name] = number_of(values.values[field]);

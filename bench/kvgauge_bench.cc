@@ -92,6 +92,12 @@ static enum status check_options(const options &line, status_text *text) {
         if (options_given(&line, option.name))
             return status_set(text, STATUS_BAD_INPUT, "--%s: kvgauge_bench does not take it; %s",
                               option.name, option.instead);
+    /* Each of them would measure what the others disturb. */
+    if (ranks_launched() > 1)
+        return status_set(text, STATUS_BAD_INPUT,
+                          "%u processes were started together; kvgauge_bench measures in one, "
+                          "kvgauge run --tp %u in all of them",
+                          ranks_launched(), ranks_launched());
     return STATUS_OK;
 }
 

@@ -212,8 +212,8 @@ static enum status check_cases(const struct ranks *ranks, const struct run_case_
                                struct status_text *text) {
     if (ranks->count > 1 && !ranks_same(ranks, run_case_list_signature(cases)))
         return status_set(text, STATUS_BAD_INPUT,
-                          "the ranks were given different cases: models, sizes, formats, data and "
-                          "samples must be the same");
+                          "the ranks were given different cases: models, sizes, formats, data, "
+                          "samples and --weights-read must be the same");
     for (size_t i = 0; i < cases->count && ranks->count > 1; i++)
         if (cases->cases[i].options->tp != ranks->count)
             return status_set(text, STATUS_BAD_INPUT, "a case of %s has --tp %u, and %u ranks run",
@@ -259,6 +259,8 @@ int command_run(const struct options *options, const struct ranks *ranks, int ar
     const bool speaks = ranks->rank == 0;
     struct run run = {.ranks = ranks, .shared = {.label = options->label, .options = options}};
     enum status status = ranks_agree(ranks, run_case_list_create(options, &cases, &text), &text);
+    if (status == STATUS_OK)
+        status = check_cases(ranks, &cases, &text);
     if (status == STATUS_OK && speaks)
         run_case_list_remarks(&cases);
     if (status == STATUS_OK && options->list) {
@@ -266,8 +268,6 @@ int command_run(const struct options *options, const struct ranks *ranks, int ar
         run_case_list_destroy(&cases);
         return code;
     }
-    if (status == STATUS_OK)
-        status = check_cases(ranks, &cases, &text);
     if (status == STATUS_OK)
         status = open_session(options, &cases, &run, &session, &text);
     if (status == STATUS_OK) {

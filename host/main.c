@@ -88,10 +88,16 @@ static int run_command(const struct options *options, enum status parsed, struct
         *text = why;
     else
         status = ranks_agree(&ranks, parsed, text);
-    if (status == STATUS_OK)
+    /* One rank's question is everybody's: no other may wait for its measuring. */
+    const bool help = ranks_any(&ranks, parsed == STATUS_OK && options->help);
+    if (status == STATUS_OK && !help)
         status = ranks_agree(&ranks, check_ranks(options, &ranks, text), text);
-    int code;
-    if (status == STATUS_OK) {
+    int code = 0;
+    if (help) {
+        if (ranks.rank == 0)
+            options_print_help(options->command, stdout);
+        code = flush_output();
+    } else if (status == STATUS_OK) {
         code = dispatch(options, &ranks, argc, argv);
     } else {
         if (ranks.rank == 0)
@@ -130,13 +136,7 @@ int main(int argc, char **argv) {
     struct options options;
     struct status_text text = {""};
     const enum status status = options_parse(argc, argv, &options, &text);
-    int code;
-    if (status == STATUS_OK && options.help) {
-        options_print_help(options.command, stdout);
-        code = flush_output();
-    } else {
-        code = run_command(&options, status, &text, argc, argv);
-    }
+    const int code = run_command(&options, status, &text, argc, argv);
     options_free(&options);
     return code;
 }

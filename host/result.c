@@ -241,7 +241,8 @@ static void set_circumstances(const struct result *result, struct writer_value *
 static void set_weights(const struct result *result, struct writer_value *values) {
     const struct result_weights *weights = &result->weights;
     values[RESULT_WEIGHTS_READ_BYTES] = number_value(weights->shape.read_bytes);
-    values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
+    if (weights->shape.format != BACKEND_WEIGHTS_NONE)
+        values[RESULT_WEIGHTS_FORMAT] = text_value(weights_read_format_name(weights->shape.format));
     values[RESULT_WEIGHTS_LIBRARY] = text_value(weights->library);
     if (weights->library[0] != '\0')
         values[RESULT_WEIGHTS_ERROR] = real_value(weights->error);

@@ -17,7 +17,7 @@
 #include "weights_read.h"
 #include "writer.h"
 
-enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 512 };
+enum { RESULT_SCHEMA = 1, RESULT_REASON_BYTES = 1024 };
 
 enum result_field {
 #define RESULT(ID, name, heading, decimals) RESULT_##ID,

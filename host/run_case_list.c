@@ -64,6 +64,7 @@ static void mix_options(uint64_t *signature, const struct options *options) {
         options->weights_read_bytes,
         options->weights_format,
         (uint64_t)(options->max_noise_percent * 1e6),
+        options->list,
         (uint64_t)(options->min_time_s * 1e6),
         (uint64_t)(options->max_time_s * 1e6),
     };

@@ -56,6 +56,17 @@ static void plan_entries(struct runner_work *work) {
     }
 }
 
+/* Such a row still says what was asked: one without weights is another row. */
+static void refuse_weights(struct runner_entry *entry, const struct options *options,
+                           enum status status, const struct status_text *why) {
+    struct weights_read_shape *shape = &entry->result.weights.shape;
+    runner_fail(entry, status, why);
+    if (shape->read_bytes == 0) {
+        shape->read_bytes = options->weights_read_bytes;
+        shape->format = options->weights_format;
+    }
+}
+
 /* What --weights-read amounts to in this case; refused, that is every row's reason. */
 static void plan_weights(struct runner_work *work, const struct backend_facts *facts) {
     struct runner *runner = work->runner;
@@ -70,7 +81,7 @@ static void plan_weights(struct runner_work *work, const struct backend_facts *f
         result->has_overtakes = run_weights_overtaken(work->one, result->format, &weights.shape,
                                                       &result->overtakes_tokens);
         if (status != STATUS_OK)
-            runner_fail(&work->entries[i], status, &why);
+            refuse_weights(&work->entries[i], work->one->options, status, &why);
     }
 }
 

@@ -316,6 +316,14 @@ class ExitCodes(unittest.TestCase):
             self.assertRegex(done.stderr, f"kvgauge_bench: .*{said}")
             self.assertEqual(done.stdout, "")
 
+    def test_of_a_launcher(self):
+        words = [BENCH, *QUICK, "-m", "2x64", "--kv-format", "bf16"]
+        for count, code in (("2", 2), ("1", 0)):
+            beside = {**os.environ, "OMPI_COMM_WORLD_SIZE": count}
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=beside)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual("2 processes were started together" in done.stderr, code == 2)
+
     def test_of_help(self):
         for word in ("--help", "-h"):
             self.assertRegex(run(word).stdout, "(?s)--kv-format LIST.*--benchmark_filter=")

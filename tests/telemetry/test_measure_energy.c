@@ -221,29 +221,67 @@ static void test_summary_others(void **state) {
     assert_false(summary.has_other_processes || summary.has_other_load);
 }
 
-/* A row that counts draft layers says so first, and once. */
+static const char *reason_of(const struct result *result) {
+    static const struct result_run run;
+    static struct result_row row;
+    result_values(&run, result, &row);
+    return row.values[RESULT_REASON].kind == WRITER_TEXT ? row.values[RESULT_REASON].as.text : NULL;
+}
+
+/* A row that counts draft layers says so, once, and nothing is cut off however much is to be said.
+ */
 static void test_add_reason(void **state) {
     (void)state;
-    static struct result_row row;
-    const struct options_format format = {
-        .name = "bf16", .k_format = FORMAT_BF16, .v_format = FORMAT_BF16};
     struct options options = {.draft_layers = 1};
+    struct options_format format = {.name = "bf16"};
     struct run_case one = {.options = &options};
-    const struct result_run run = {.options = &options};
     (void)strcpy(one.model.remark, "1 draft layer counted in");
     struct result result = {.which = &one, .format = &format};
     result_add_reason(&result, "");
     assert_string_equal(result.reason, "");
-    result_values(&run, &result, &row);
-    assert_string_equal(row.values[RESULT_REASON].as.text, "1 draft layer counted in");
+    assert_string_equal(reason_of(&result), "1 draft layer counted in");
+    result_add_reason(&result, "throttled: power cap");
+    assert_string_equal(reason_of(&result), "1 draft layer counted in; throttled: power cap");
+    options.draft_layers = 0;
+    result.reason[0] = '\0';
+    assert_null(reason_of(&result));
     result_add_reason(&result, "first");
     result_add_reason(&result, "second");
+    assert_string_equal(reason_of(&result), "first; second");
+    /* the longest that each can be: kernel, stability, clock, throttling, drafts */
+    static const size_t lengths[] = {255, MEASURE_STABILITY_WORDS_BYTES - 1, 95,
+                                     sizeof((struct telemetry_summary *)0)->throttled - 1};
+    size_t whole = sizeof one.model.remark - 1;
+    options.draft_layers = 1;
+    (void)memset(one.model.remark, 'd', sizeof one.model.remark - 1);
+    one.model.remark[sizeof one.model.remark - 1] = '\0';
+    result.reason[0] = '\0';
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char words[256] = "";
+        (void)memset(words, 'a' + (int)i, lengths[i]);
+        result_add_reason(&result, words);
+        whole += 2 + lengths[i];
+    }
+    assert_int_equal(strlen(reason_of(&result)), whole);
+}
+
+/* A step makes a token for each sequence. */
+static void test_energy_of_a_token(void **state) {
+    (void)state;
+    static const uint64_t lengths[] = {1, 1, 1};
+    static const struct result_run run;
+    static struct result_row row;
+    struct options options = {.seed = 1};
+    struct options_format format = {.name = "bf16"};
+    const struct run_case one = {.options = &options, .seqs = 3, .lengths = (uint64_t *)lengths};
+    struct result result = {.which = &one,
+                            .format = &format,
+                            .has_speed = true,
+                            .energy = {.has_energy = true, .step_j = 6}};
     result_values(&run, &result, &row);
-    assert_string_equal(row.values[RESULT_REASON].as.text,
-                        "1 draft layer counted in; first; second");
-    options.draft_layers = 0;
-    result_values(&run, &result, &row);
-    assert_string_equal(row.values[RESULT_REASON].as.text, "first; second");
+    assert_int_equal(row.values[RESULT_ENERGY_J].kind, WRITER_REAL);
+    assert_true(fabs(row.values[RESULT_ENERGY_J].as.real - 2) < 1e-12);
+    assert_int_equal(row.values[RESULT_POWER_W].kind, WRITER_NULL);
 }
 
 static const struct model model = {
@@ -336,10 +374,15 @@ static void test_pass(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),        cmocka_unit_test(test_counter_lies),
-        cmocka_unit_test(test_power),          cmocka_unit_test(test_length),
-        cmocka_unit_test(test_summary_clocks), cmocka_unit_test(test_summary_reasons),
-        cmocka_unit_test(test_summary_others), cmocka_unit_test(test_add_reason),
+        cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_counter_lies),
+        cmocka_unit_test(test_power),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_summary_clocks),
+        cmocka_unit_test(test_summary_reasons),
+        cmocka_unit_test(test_summary_others),
+        cmocka_unit_test(test_add_reason),
+        cmocka_unit_test(test_energy_of_a_token),
         cmocka_unit_test(test_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -464,6 +464,22 @@ static void test_readings_around_each_sample(void **state) {
                          (uint64_t)(expected[i] * (double)pool_bytes));
 }
 
+/* What the ceiling was before a contender's first step is not its own: steps and readings take as
+ * long, so that B begins behind the second one. */
+static void test_ceiling_of_ones_own_time(void **state) {
+    (void)state;
+    const struct measure_limits limits = {.samples = 1};
+    start();
+    world.canary_faster_from = 1;
+    world.canary_faster_ns = STEP_NS / 2;
+    run_well(2, &limits);
+    assert_string_equal(rounds(2), "sAsBs");
+    const double slow = (double)pool_bytes / STEP_NS;
+    assert_true(fabs(contenders[0].canary.gb_per_s - 1.5 * slow) < 1e-5);
+    assert_true(fabs(contenders[1].canary.gb_per_s - 2 * slow) < 1e-5);
+    assert_true(fabs(contenders[1].canary.drift_percent) < 1e-5);
+}
+
 static uint64_t growing(char who, uint64_t nth) {
     (void)who;
     return STEP_NS + 20 * nth;
@@ -581,6 +597,7 @@ int main(void) {
         cmocka_unit_test(test_each_stops_by_itself),
         cmocka_unit_test(test_what_each_saw),
         cmocka_unit_test(test_readings_around_each_sample),
+        cmocka_unit_test(test_ceiling_of_ones_own_time),
         cmocka_unit_test(test_what_is_seen_of_samples),
         cmocka_unit_test(test_interrupt_keeps_samples),
         cmocka_unit_test(test_failures_are_told),

@@ -134,11 +134,13 @@ static const struct model small = {
 
 /* A device whose memory the host does not reach; one call of it may fail or lie. */
 static unsigned reads, writes, fail_read, lie_at_write;
+static bool waited; /* for what the device was given before, since it was last false */
 
 static enum status blind_read(struct backend_device *on, void *to, const void *dev_from,
                               uint64_t bytes, struct status_text *text) {
     if (++reads == fail_read)
         return status_set(text, STATUS_IO, "this read fails");
+    assert_true(waited);
     return cpu->memory_read(on, to, dev_from, bytes, text);
 }
 
@@ -150,8 +152,15 @@ static enum status blind_write(struct backend_device *on, void *dev_to, const vo
     return status;
 }
 
+static enum status blind_synchronize(struct backend_device *on, struct status_text *text) {
+    waited = true;
+    return cpu->synchronize(on, text);
+}
+
 static struct backend_ops blind_ops(void) {
     struct backend_ops ops = *cpu;
+    ops.synchronize = blind_synchronize;
+    waited = false;
     ops.memory_host = NULL;
     ops.memory_read = blind_read;
     ops.memory_write = blind_write;
@@ -173,6 +182,7 @@ static void test_reduce(void **state) {
     assert_int_equal(reduce_create(&ops, device, &alone, &small, 3, &reduce, &text), STATUS_OK);
     assert_int_equal(reads, 2);
     assert_int_equal(writes, 1 + 2);
+    waited = false;
     assert_int_equal(reduce_run(reduce, &text), STATUS_OK);
     assert_int_equal(reads, 4);
     assert_int_equal(writes, 1 + 4);

@@ -331,6 +331,20 @@ static void test_shares(void **state) {
     struct writer_value values[STEP_SHARE_PARTS * STEP_SHARE_FIELD_COUNT];
     assert_int_equal(step_share_values(&share, values), 3); /* no index */
     assert_string_equal(values[2 * STEP_SHARE_FIELD_COUNT].as.text, "state");
+
+    /* an index takes its part, and the parts are all there is */
+    const struct result_groups indexed = {
+        .count = 2,
+        .groups = {{.kind = "latent", .read_bytes = 300, .ns = 30},
+                   {.kind = "index", .read_bytes = 100, .ns = 10}}};
+    step_share_take(&indexed, 400, 600, 1600, &share);
+    assert_int_equal(step_share_values(&share, values), 3);
+    static const double percent[][2] = {{60, 80}, {30, 15}, {10, 5}};
+    for (size_t i = 0; i < 3; i++) {
+        const struct writer_value *row = values + i * STEP_SHARE_FIELD_COUNT;
+        assert_true(fabs(row[STEP_SHARE_FIELD_BYTES_PERCENT].as.real - percent[i][0]) < 1e-9);
+        assert_true(fabs(row[STEP_SHARE_FIELD_TIME_PERCENT].as.real - percent[i][1]) < 1e-9);
+    }
 }
 
 int main(void) {
