@@ -240,8 +240,8 @@ def bytes_words(number):
 
 
 def three(number):
-    """Three digits, and no exponent where that can be: 0.0123, 43.4, 1,250."""
-    return f"{number:,.0f}" if 100 <= number < 1e15 else f"{number:.3g}"
+    """Three digits, and no exponent where that can be: 0.0123, 43.4, 7.00, 1,250."""
+    return f"{number:,.0f}" if 100 <= number < 1e15 else f"{number:#.3g}".rstrip(".")
 
 
 def counted(number, word):
