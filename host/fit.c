@@ -103,6 +103,11 @@ static void bracket(const struct fit *mine, const struct fit *baseline, double s
     out->has_interval = true;
     out->early = root(slope < 0 ? &best : &worst, slope, 0);
     out->late = root(slope < 0 ? &worst : &best, slope, INFINITY);
+    /* Away from the lengths the lines of the ends cross those of the medians: no ends there. */
+    if (out->early > out->at)
+        out->early = 0;
+    if (out->late < out->at)
+        out->late = INFINITY;
 }
 
 static bool is_same(const struct fit *mine, const struct fit *baseline, double from, double to) {

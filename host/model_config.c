@@ -1,6 +1,6 @@
 /* Hugging Face config.json: finds the language model's dictionary in it and the function that
  * reads its family (model_families.c); what holds for all families is read here. Key names,
- * defaults and traps: README, "Which configs are read". */
+ * defaults and traps: README, "Models". */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>

@@ -85,9 +85,12 @@ def root(line, slope, none):
     return found if found > 0 else none
 
 
-def interval_words(best, worst, slope):
+def interval_words(best, worst, slope, place):
     early = root(best if slope < 0 else worst, slope, 0)
     late = root(worst if slope < 0 else best, slope, math.inf)
+    # Away from the lengths the lines of the ends cross those of the medians: no ends there.
+    early = 0 if early > place else early
+    late = math.inf if late < place else late
     if early > 0 and math.isfinite(late):
         return f" ({tokens_text(early)} to {tokens_text(late)})"
     if math.isfinite(late):
@@ -112,7 +115,7 @@ def crossing_words(mine, my_name, base, base_name):
     place = root(apart, apart.slope, 0)
     if place > last * FURTHEST or place < first / FURTHEST:
         place = 0
-    interval = interval_words(best, worst, apart.slope) if known and place else ""
+    interval = interval_words(best, worst, apart.slope, place) if known and place else ""
     faster_at_first, faster_at_last = at(apart, first) < 0, at(apart, last) < 0
     if faster_at_last and not faster_at_first:
         return f"{my_name} passes {base_name} at {tokens_text(place)} tokens{interval}"

@@ -9,7 +9,16 @@ import pathlib
 import sys
 
 from report_page import page
-from report_rows import device_words, label, sections_of, six_lines, state_words, trouble
+from report_rows import (
+    WHOLE_STEP,
+    device_words,
+    label,
+    sections_of,
+    six_lines,
+    state_words,
+    trouble,
+    whole_steps,
+)
 from result_rows import Unreadable, plain, read_rows, three, timed
 
 ABOUT = """\
@@ -81,6 +90,11 @@ def markdown(sections, lines):
             "",
         ]
         out += markdown_table(section)
+        steps = whole_steps(section)
+        if steps:
+            out += ["", "Whole steps, weights read too:", "", f"| {' | '.join(WHOLE_STEP)} |"]
+            out += ["|---|" + "---:|" * (len(WHOLE_STEP) - 1)]
+            out += [f"| {' | '.join(map(plain_text, cells))} |" for cells in steps]
         sentences = section.fit_sentences()
         if sentences:
             out += ["", "Time of a step by tokens of context:", ""]

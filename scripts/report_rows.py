@@ -2,7 +2,7 @@
 stands for a format, what is wrong with one, and the six lines to post."""
 
 import fit_lines
-from result_rows import ASKED_BY_OPTION, counted, option, pair, plain, three, timed
+from result_rows import ASKED_BY_OPTION, bytes_words, counted, option, pair, plain, three, timed
 
 OVERHEADS = (  # pool = formula + these - shared
     ("padding_bytes", "tails, alignment"),
@@ -101,15 +101,49 @@ class Section:
             ("page_tokens", 16),
             ("page_order", "shuffled"),
             ("data", "normal"),
-            ("weights_read_bytes", None),
-            ("weights_format", None),
         ):
             if row[name] not in (usual, None):
                 words.append(f"{name.replace('_', ' ')} {row[name]}")
+        if row["weights_read_bytes"]:
+            stored = f" in {row['weights_format']}" if row["weights_format"] else ""
+            words.append(f"{bytes_words(row['weights_read_bytes'])} of weights{stored} in a step")
         for name, usual in ASKED_BY_OPTION.items():
             if option(row, name) != usual:
                 words.append(f"{name[2:]} {option(row, name)}")
         return ", ".join(words)
+
+
+WHOLE_STEP = (
+    "format",
+    "tokens",
+    "tokens/s",
+    "step x",
+    "KV alone x",
+    "weights % of bytes",
+    "weights % of time",
+    "KV reads more from",
+)
+
+
+def whole_steps(section):
+    """Cells under WHOLE_STEP, a list a row, of rows whose steps read weights too."""
+    out = []
+    for row in section.rows:
+        if not timed(row) or not row["step_tokens_per_s"]:
+            continue
+        weights = next((p for p in row["step_parts"] if p["part"] == "weights"), {})
+        from_tokens = row["kv_overtakes_weights_tokens"]
+        cells = (
+            (row["tokens"], plain),
+            (row["step_tokens_per_s"], three),
+            (row["step_speed_vs_baseline"], "{:.2f}".format),
+            (row["kv_speed_vs_baseline"], "{:.2f}".format),
+            (weights.get("bytes_percent"), "{:.0f}".format),
+            (weights.get("time_percent"), "{:.0f}".format),
+            (from_tokens, lambda n: f"{plain(n)} tokens"),
+        )
+        out.append([label(row)] + ["-" if v is None else show(v) for v, show in cells])
+    return out
 
 
 def is_baseline(rows):
@@ -216,6 +250,7 @@ def six_lines(sections):
     sized = [r for r in rows if r["status"] == "ok" and r["pool_tokens_per_gb"]]
     fast = [r for r in rows if timed(r)]
     samples = [len(r["samples_ns"]) for r in everything if timed(r) and r["samples_ns"]]
+    weighed = any(row["weights_read_bytes"] for row in everything)
     others = len({(s.path, s.first["device"]) for s in sections}) - 1
     what = f"{section.first['model'] or 'no model'}, {tokens_words(rows[0])}"
     versions = sorted(
@@ -238,7 +273,8 @@ def six_lines(sections):
         (
             "How",
             "real paged pools, checked against double precision, then timed: KV work alone (append "
-            "and attention of every layer, no weights)"
+            "and attention of every layer, "
+            + ("weights apart from it)" if weighed else "no weights)")
             + (f", median of {step_words(samples)} steps" if samples else "")
             + "; "
             + count_words(everything),

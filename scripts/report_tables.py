@@ -2,12 +2,14 @@
 
 from report_rows import (
     OVERHEADS,
+    WHOLE_STEP,
     device_words,
     group_words,
     label,
     state_words,
     tokens_words,
     trouble,
+    whole_steps,
 )
 from report_svg import escape
 from result_rows import plain, three, timed
@@ -79,6 +81,11 @@ def bytes_table(rows):
 def fit_list(section):
     lines = "".join(f"<li>{escape(words)}</li>" for words in section.fit_sentences())
     return f"<h3>Time of a step by tokens of context</h3><ul>{lines}</ul>" if lines else ""
+
+
+def whole_step_table(section):
+    rows = [[escape(cell) for cell in cells] for cells in whole_steps(section)]
+    return f"<h3>Whole steps, weights read too</h3>{table(WHOLE_STEP, rows)}" if rows else ""
 
 
 def trouble_list(sections):

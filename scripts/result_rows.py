@@ -38,6 +38,8 @@ GROUP_NUMBER = (
     "ns",
     "share_percent",
 )
+PART_TEXT = ("part",)
+PART_NUMBER = ("read_bytes", "bytes_percent", "ns", "time_percent")
 RANK_TEXT = ("device",)
 RANK_NUMBER = (
     "rank threads formula_bytes pool_bytes kv_read_bytes step_ns append_ns attend_ns kv_ns "
@@ -157,7 +159,7 @@ def _check_lists(where, row):
         ("step_interval_ns", lambda ns: is_number(ns) and ns > 0, "two times"),
         ("canary_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("groups", lambda _: True, "a list of objects"),
-        ("step_parts", lambda part: isinstance(part, dict), "a list of objects"),
+        ("step_parts", lambda _: True, "a list of objects"),
         ("per_rank", lambda _: True, "a list of objects"),
     ):
         if row.setdefault(name, None) is None:
@@ -166,6 +168,7 @@ def _check_lists(where, row):
             _fail(where, name, row[name], allowed)
     for name, texts, numbers, of in (
         ("groups", GROUP_TEXT, GROUP_NUMBER, " of a group"),
+        ("step_parts", PART_TEXT, PART_NUMBER, " of a part of a step"),
         ("per_rank", RANK_TEXT, RANK_NUMBER, " of a rank"),
     ):
         for part in row[name]:
@@ -228,9 +231,17 @@ def timed(row):
     )
 
 
+def bytes_words(number):
+    """536870912 as 512 MiB; bytes where a unit would have to be rounded."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number and number * 100 % size == 0 and number >= size:
+            return f"{number / size:,.2f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{number:,.0f} bytes"
+
+
 def three(number):
-    """Three digits, and no exponent where that can be: 0.0123, 43.4, 1,250."""
-    return f"{number:,.0f}" if 100 <= number < 1e15 else f"{number:.3g}"
+    """Three digits, and no exponent where that can be: 0.0123, 43.4, 7.00, 1,250."""
+    return f"{number:,.0f}" if 100 <= number < 1e15 else f"{number:#.3g}".rstrip(".")
 
 
 def counted(number, word):

@@ -49,7 +49,7 @@ if command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null && comman
     dpkg-deb -f "$package" Depends >"$work/depends"
     check 'it has the program' grep -q ' ./usr/bin/kvgauge$' "$work/files"
     check 'it has the man page' grep -q ' ./usr/share/man/man1/kvgauge.1' "$work/files"
-    check 'it recommends Python' [ "$(dpkg-deb -f "$package" Recommends)" = python3 ]
+    check 'it recommends Python and a BLAS' [ "$(dpkg-deb -f "$package" Recommends)" = 'python3, libopenblas0' ]
     check 'it depends on cJSON' grep -q libcjson "$work/depends"
 else
     printf 'skipped: no cpack, dpkg-shlibdeps or file here: no package was made\n'

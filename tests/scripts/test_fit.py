@@ -104,6 +104,31 @@ class FitTest(ScriptTest):
             }
         self.assertEqual(len(kinds), 10, kinds)
 
+    def test_an_interval_holds_its_crossing(self):
+        measured = {
+            "bf16": [
+                (8192, 15185127, 15044174, 15329757),
+                (16384, 31541496, 31262349, 31903847),
+                (32768, 76504676, 67780475, 82099527),
+                (65536, 149954602, 139104996, 304721845),
+            ],
+            "q8_0": [
+                (8192, 15095560, 14170113, 15480138),
+                (16384, 29149456, 26577296, 30593440),
+                (32768, 66872752, 64420896, 74566449),
+                (65536, 137649334, 131255086, 156541293),
+            ],
+        }
+        rows = []
+        for fmt, points in measured.items():
+            for tokens, ns, low, high in points:
+                rows.append(make_row(fmt, tokens, ns))
+                rows[-1]["step_ns"]["median"] = ns
+                rows[-1]["step_interval_ns"] = [low, high]
+        said = words_in_python(rows)
+        self.assertEqual(words_in_c(rows), said)
+        self.assertIn("extrapolated: faster from 7.3k tokens (anywhere, by the noise)", said[-1])
+
     def test_cold_rows_alone(self):
         rows = rows_of("bf16", 100e3, 20)
         for row in rows[:5]:

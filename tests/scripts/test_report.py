@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 import report_svg
+import result_rows
 from sample_rows import ScriptTest, group, lines, make_row, without_speed
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=y>\x00\x1b[31m"
@@ -143,6 +144,49 @@ class ReportTest(ScriptTest):
         error = self.named(html, "Format error, 8x128/g4x2l")[0]
         self.assertIn("sink data", self.words_of(error))
         self.assertEqual(len([p for p in error.iter("path") if p.find("title") is not None]), 6)
+
+    def test_whole_steps(self):
+        weights = {
+            "weights_read_bytes": 512 << 20,
+            "weights_format": "f32",
+            "step_tokens_per_s": 12.34,
+            "step_speed_vs_baseline": 1.07,
+            "kv_speed_vs_baseline": 1.69,
+            "step_parts": [
+                {
+                    "part": "weights",
+                    "read_bytes": 512 << 20,
+                    "bytes_percent": 88.9,
+                    "ns": 7,
+                    "time_percent": 91.2,
+                },
+                {
+                    "part": "kv",
+                    "read_bytes": 64 << 20,
+                    "bytes_percent": 11.1,
+                    "ns": 1,
+                    "time_percent": 8.8,
+                },
+            ],
+            "kv_overtakes_weights_tokens": 30841,
+        }
+        cells = ["q8_0", "8,192", "12.3", "1.07", "1.69", "89", "91", "30,841 tokens"]
+        md, html = self.report(lines([make_row("q8_0", **weights)]))
+        self.assertIn(f"| {' | '.join(cells)} |", md)
+        self.assertIn("".join(f"<td>{c}</td>" for c in cells[1:]), html)
+        for text in (md, html):
+            self.assertIn("512 MiB of weights in f32 in a step", text)
+            self.assertIn("weights apart from it", text)
+            self.assertNotIn("no weights", text)
+        weights.update(step_parts=None, kv_overtakes_weights_tokens=None)
+        md, _ = self.report(lines([make_row("q8_0", **weights)]))
+        self.assertIn("| 1.69 | - | - | - |", md)
+        for text in self.report(
+            lines([without_speed(make_row("q8_0", **weights), "wrong", "why")])
+        ):
+            self.assertNotIn("Whole steps", text)
+        for text in self.report(lines([make_row()])):
+            self.assertNotIn("Whole steps", text)
 
     def test_what_is_not_fine_is_not_drawn_as_fine(self):
         # Figures that such rows cannot have: a page that believed them would show them.
@@ -318,6 +362,17 @@ class DrawingTest(unittest.TestCase):
             return drawn
 
         self.assertEqual(len({look(i) for i in range(64)}), 64)
+
+    def test_texts_of_bytes(self):
+        for number, text in (
+            (512 << 20, "512 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (10 << 30, "10 GiB"),
+            (100 << 10, "100 KiB"),
+            ((512 << 20) + 1, "536,870,913 bytes"),
+            (7, "7 bytes"),
+        ):
+            self.assertEqual(result_rows.bytes_words(number), text)
 
     def test_texts(self):
         self.assertEqual(report_svg.tokens(8192), "8k")

@@ -161,6 +161,18 @@ static void test_interval_of_a_crossing(void **state) {
     assert_true(isinf(crossing.late) && crossing.early > 0);
     assert_non_null(strstr(words, "; extrapolated: faster from 586k tokens ("));
     assert_non_null(strstr(words, " at the earliest, or never)"));
+    /* before the first length, where the ends' lines lie the other way round: 10 k is no earliest */
+    struct fit apart = fit_of(100000, 19, 0), wide = baseline;
+    apart.line.fixed_ns = 102000;
+    apart.has_interval = true;
+    apart.low = (struct fit_line){.fixed_ns = 110000, .per_token_ns = 19};
+    apart.high = (struct fit_line){.fixed_ns = 90000, .per_token_ns = 21};
+    wide.low = wide.high = wide.line;
+    words = words_of(&apart, &wide, &crossing);
+    assert_int_equal(crossing.order, FIT_ALWAYS);
+    assert_true(near(crossing.at, 2000));
+    assert_true(crossing.early == 0 && isinf(crossing.late));
+    assert_non_null(strstr(words, "faster from 2k tokens (anywhere, by the noise)"));
     const struct fit same = fit_of(101000, 20.1, 0.03);
     assert_string_equal(words_of(&same, &baseline, &crossing),
                         "q8_0 and bf16 differ by no more than their noise between 4k and 256k");
