@@ -170,7 +170,7 @@ static void test_libraries(void **state) {
 
 /* The cpu's products, with one thing wrong. */
 static struct {
-    enum { HONEST, ROW_LEFT_OUT, NEIGHBOUR_READ, LAST_SEQ_WRONG } how;
+    enum lie_kind { HONEST, ROW_LEFT_OUT, NEIGHBOUR_READ, LAST_SEQ_WRONG } how;
     uint32_t from_call, calls; /* products before `from_call` are right */
     uint64_t product_bytes;
 } lie;
@@ -206,7 +206,7 @@ static void test_wrong_products(void **state) {
         weights_read_plan(&model, 1, (uint64_t)40 << 20, BACKEND_WEIGHTS_F32, 3, 0, &shape, &text));
     assert_int_equal(shape.matrices, 3);
     for (int how = HONEST; how <= LAST_SEQ_WRONG; how++) {
-        lie.how = how;
+        lie.how = (enum lie_kind)how;
         lie.calls = 0;
         lie.from_call = 2;
         const enum status status =
