@@ -285,6 +285,9 @@ enum status runner_run_case(struct runner *runner, const struct run_case *one, r
         if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
             status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     }
+    /* It may have come while weights were written, and left no batch. */
+    if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
+        status = status_set(text, STATUS_INTERRUPTED, "interrupted");
     weights_read_destroy(work.weights);
     for (size_t i = 0; i < work.count; i++) {
         tear_down(&work.entries[i]);

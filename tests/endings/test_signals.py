@@ -80,6 +80,19 @@ class Signals(unittest.TestCase):
             for row in rows:
                 self.assertIn("interrupted while measuring", row["reason"])
 
+    def test_while_weights_are_written(self):
+        """The first writes of a run: four of them are weights."""
+        for number in (1, 3):
+            words = ["run", *SMALL, *CASES, "-o", "json", "--weights-read", "16MB"]
+            ended = Ended(PROGRAM, words, at("write", number, signal.SIGINT))
+            if ended.code == 3:
+                self.skipTest(ended.err)
+            self.assertEqual(ended.code, 130, ended)
+            rows = json.loads(ended.out)
+            self.assertEqual(keys(rows, "interrupted"), ASKED[:2])
+            for row in rows:
+                self.assertRegex(row["reason"], "^--weights-read [0-9]+: interrupted")
+
     def test_other_ways_to_ask(self):
         self.sweep(signal.SIGTERM, 7, self.is_interrupted)
         self.sweep(signal.SIGHUP, 7, self.is_interrupted)
