@@ -152,8 +152,10 @@ static enum status open_output(const struct options *options, const struct sessi
         weights = "KV work: append and attention of every layer, weights read apart from it";
     (void)snprintf(title, sizeof title, "%s%s, %u %s, %s; %s. GB = 10^9 bytes", ranks,
                    facts->device, facts->threads > 0 ? facts->threads : facts->compute_units,
-                   facts->threads > 0 ? "threads" : "multiprocessors", facts->instruction_set,
-                   weights);
+                   facts->threads == 1  ? "thread"
+                   : facts->threads > 0 ? "threads"
+                                        : "multiprocessors",
+                   facts->instruction_set, weights);
     enum status status =
         session_output_open(options, result_fields, RESULT_FIELD_COUNT, title, &run->output, text);
     if (status == STATUS_OK && options->resume_path != NULL)

@@ -161,7 +161,8 @@ static void test_interval_of_a_crossing(void **state) {
     assert_true(isinf(crossing.late) && crossing.early > 0);
     assert_non_null(strstr(words, "; extrapolated: faster from 586k tokens ("));
     assert_non_null(strstr(words, " at the earliest, or never)"));
-    /* before the first length, where the ends' lines lie the other way round: 10 k is no earliest */
+    /* before the first length, where the ends' lines lie the other way round: 10 k is no earliest
+     */
     struct fit apart = fit_of(100000, 19, 0), wide = baseline;
     apart.line.fixed_ns = 102000;
     apart.has_interval = true;
