@@ -123,8 +123,8 @@ static enum status size_burst(const struct backend_ops *ops, struct backend_devi
 }
 
 enum status measure_energy_run(const struct backend_ops *ops, struct backend_device *device,
-                           struct step *step, struct telemetry *telemetry,
-                           struct measure_energy *out, struct status_text *text) {
+                               struct step *step, struct telemetry *telemetry,
+                               struct measure_energy *out, struct status_text *text) {
     const uint32_t counters = telemetry_bit(TELEMETRY_ENERGY) | telemetry_bit(TELEMETRY_POWER);
     const uint32_t of_work =
         telemetry_bit(TELEMETRY_SM_CLOCK) | telemetry_bit(TELEMETRY_MEMORY_CLOCK) |

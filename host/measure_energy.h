@@ -57,7 +57,7 @@ void measure_energy_meter_finish(const struct measure_energy_meter *meter,
 /* Runs steps for about a second where energy or power is known; at once, with nothing known,
  * elsewhere. */
 enum status measure_energy_run(const struct backend_ops *ops, struct backend_device *device,
-                           struct step *step, struct telemetry *telemetry,
-                           struct measure_energy *out, struct status_text *text);
+                               struct step *step, struct telemetry *telemetry,
+                               struct measure_energy *out, struct status_text *text);
 
 #endif
