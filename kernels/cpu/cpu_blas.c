@@ -40,6 +40,30 @@ static void keep_to_one_thread(const struct cpu_blas *blas) {
     }
 }
 
+/* OpenBLAS keeps a buffer of its own for every thread that calls it, 128 MiB with 0.3.21, and asks
+ * for it for ever where there is no room. So room is looked for first, and then every thread calls
+ * it once: what the library keeps is taken before memory is planned. */
+#define CPU_BLAS_BUFFER_BYTES ((size_t)160 << 20)
+
+static enum status take_buffers(const struct cpu_blas *blas, uint32_t threads,
+                                struct status_text *text) {
+    void *room = malloc(threads * CPU_BLAS_BUFFER_BYTES);
+    if (room == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY,
+                          "%s keeps up to %zu bytes for each of %u threads, and there is no room",
+                          blas->name, CPU_BLAS_BUFFER_BYTES, threads);
+    free(room);
+#pragma omp parallel num_threads((int)threads)
+    {
+        const float one = 1.0f, zero = 0.0f;
+        const int32_t single = 1;
+        float output = 0;
+        blas->sgemv("T", &single, &single, &one, &one, &single, &one, &single, &zero, &output,
+                    &single, 1);
+    }
+    return STATUS_OK;
+}
+
 enum status cpu_libraries_open(struct backend_device *device, const char *kernel,
                                enum backend_weights weights, struct status_text *text) {
     (void)kernel; /* ours need none */
@@ -66,7 +90,10 @@ enum status cpu_libraries_open(struct backend_device *device, const char *kernel
                           "libopenblas0 brings it, KVGAUGE_BLAS names another library",
                           told != NULL ? told : "libopenblas.so.0 or libblas.so.3", why.line);
     keep_to_one_thread(blas);
-    return STATUS_OK;
+    status = take_buffers(blas, device->threads, text);
+    if (status != STATUS_OK)
+        cpu_blas_close(blas);
+    return status;
 }
 
 void cpu_blas_close(struct cpu_blas *blas) {
