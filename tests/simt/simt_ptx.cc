@@ -8,6 +8,14 @@
 
 struct gpu_model_clock simt_clock = GPU_MODEL_CLOCK;
 
+uint64_t simt_globaltimer() {
+    return gpu_model_globaltimer(&simt_clock);
+}
+
+uint64_t simt_clock64() {
+    return gpu_model_clock64(&simt_clock);
+}
+
 namespace {
 
 template <bool trans> void complete_ldmatrix(const void *const *in, void *const *out) {

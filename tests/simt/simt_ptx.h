@@ -18,6 +18,9 @@
 #endif
 
 extern struct gpu_model_clock simt_clock; /* as at GPU_MODEL_CLOCK, until a test sets it */
+/* Out of line: kernels with hooks for races would take the clock for memory of theirs. */
+uint64_t simt_globaltimer();
+uint64_t simt_clock64();
 uint32_t simt_shared_address(const void *pointer, simt_place place);
 /* The bytes at a shared address, which must lie in the block's memory and be aligned to `bytes`. */
 unsigned char *simt_shared_at(uint32_t address, uint32_t bytes, const char *what, simt_place place);
@@ -148,10 +151,10 @@ template <uint32_t byte = 0> GPU_DEVICE uint32_t ptx_e2m1x2_to_f16x2(uint32_t co
 }
 #endif
 GPU_DEVICE uint64_t ptx_globaltimer() {
-    return gpu_model_globaltimer(&simt_clock);
+    return simt_globaltimer();
 }
 GPU_DEVICE uint64_t ptx_clock64() {
-    return gpu_model_clock64(&simt_clock);
+    return simt_clock64();
 }
 GPU_DEVICE uint32_t ptx_permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
     return gpu_model_permute_bytes(a, b, selector);
