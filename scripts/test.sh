@@ -160,9 +160,14 @@ step_mutants() {
     step mutants "$python" tests/mutants/mutants.py --source . --work build-mutants
 }
 
+fuzz_build() {
+    cmake --preset fuzz &&
+        cmake --build --preset fuzz --parallel "$jobs" --target fuzz_targets
+}
+
 step_fuzz() {
     command -v clang >/dev/null || { skip fuzz 'no clang here'; return; }
-    step fuzz-build build fuzz || return
+    step fuzz-build fuzz_build || return
     local target name corpus found=0
     for target in build-fuzz/tests/fuzz/fuzz_*; do
         if [ ! -f "$target" ] || [ ! -x "$target" ]; then

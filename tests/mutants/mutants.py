@@ -71,7 +71,8 @@ class Mutant:
 
 
 class Tree:
-    """A copy of the sources with its builds; faults are planted in it one after the other."""
+    """A copy of the sources with its builds; faults are planted in it one after the other. Layers
+    that share a tree share what was built of it."""
 
     def __init__(self, source, work):
         self.source, self.work = source, work
@@ -128,9 +129,8 @@ class Tree:
                     os.remove(os.path.join(self.files, file + rest))
 
 
-def run_layer(source, work, layer, mutants, found, say):
-    """One copy of the sources, and one layer's part of a build, for all the faults it is asked about."""
-    tree = Tree(source, os.path.join(work, layer))
+def run_layer(tree, layer, mutants, found, say):
+    """One layer's part of a build, for all the faults it is asked about."""
     kernels = {"cpu": "tiled,simple"}.get(layer, "mma,simple")
     for test in sorted({mutant.test for mutant in mutants}):
         sound = tree.check(layer, kernels, test)
@@ -207,15 +207,16 @@ def main():
                 sound.append("%s fails without any fault" % layer)
             print("%-28s %-7s %s (%d s)" % (name, layer, outcome, seconds), flush=True)
 
-    def worker():
+    def worker(lane):
+        tree = Tree(source, os.path.join(work, str(lane)))
         while True:
             try:
                 layer = tasks.get_nowait()
             except queue.Empty:
                 return
-            run_layer(source, work, layer, asked[layer], found, say)
+            run_layer(tree, layer, asked[layer], found, say)
 
-    threads = [threading.Thread(target=worker) for _ in range(max(1, arguments.jobs))]
+    threads = [threading.Thread(target=worker, args=(lane,)) for lane in range(max(1, arguments.jobs))]
     for thread in threads:
         thread.start()
     for thread in threads:
