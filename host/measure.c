@@ -220,6 +220,8 @@ static enum status sing_if_due(struct loop *loop, struct status_text *text) {
     enum status status = agree(loop, STATUS_OK, &due, text);
     if (status == STATUS_OK && due)
         status = agree(loop, sing(loop, text), &none, text);
+    if (status == STATUS_OK && due && loop->limits->look != NULL)
+        loop->limits->look(loop->limits->look_context);
     return status;
 }
 

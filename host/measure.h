@@ -95,6 +95,9 @@ struct measure_limits {
     double min_time_s;        /* of timed steps, each contender */
     double max_time_s;        /* of wall time, each contender */
     const struct measure_team *team; /* NULL: alone */
+    /* Called behind each reading of the canary, where nothing is timed; NULL: by nobody. */
+    void (*look)(void *context);
+    void *look_context;
 };
 
 /* Runs until the limits or an interrupt (STATUS_INTERRUPTED; the samples so far stay, and what was

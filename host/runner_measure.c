@@ -100,11 +100,14 @@ void runner_measure(struct runner_work *work) {
         runner_say(work, &work->entries[which[0]], "measuring, formats interleaved");
     const struct measure_team team = runner_ranks_team(work->ranks);
     const bool together = work->ranks->count > 1;
+    struct telemetry_watch watch = {0};
     const struct measure_limits limits = {.samples = options->samples,
                                           .max_noise_percent = options->max_noise_percent,
                                           .min_time_s = options->min_time_s,
                                           .max_time_s = options->max_time_s,
-                                          .team = together ? &team : NULL};
+                                          .team = together ? &team : NULL,
+                                          .look = telemetry_watch_look,
+                                          .look_context = &watch};
     struct reduce *reduce = NULL;
     if (count > 0 && together)
         status = reduce_create(runner->ops, runner->device, work->ranks, &work->one->whole,
@@ -112,7 +115,6 @@ void runner_measure(struct runner_work *work) {
     for (uint32_t i = 0; i < count && reduce != NULL; i++)
         contenders[i].work[MEASURE_REDUCE] =
             (struct measure_work){.run = reduce_run, .context = reduce};
-    struct telemetry_watch watch = {0};
     if (count > 0 && status == STATUS_OK)
         status = telemetry_watch_begin(runner->ops, runner->device, contenders[0].step,
                                        runner->telemetry, &watch, &why);
@@ -120,7 +122,7 @@ void runner_measure(struct runner_work *work) {
     if (count > 0 && status == STATUS_OK)
         status = measure_run(runner->ops, runner->device, contenders, count, &limits, &why);
     if (count > 0 && status == STATUS_OK)
-        status = telemetry_watch_end(runner->ops, runner->device, runner->telemetry, &watch, &why);
+        status = telemetry_watch_end(runner->ops, runner->device, &watch, &why);
     status = ranks_agree(work->ranks, status, &why);
     for (uint32_t i = 0; i < count; i++) {
         struct runner_entry *entry = &work->entries[which[i]];

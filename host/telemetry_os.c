@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "system_file.h"
+
 #define CPU_FOLDER "/sys/devices/system/cpu"
 #define HWMON_FOLDER "/sys/class/hwmon"
 #define THERMAL_FOLDER "/sys/class/thermal"
@@ -23,22 +25,10 @@ static void know(struct telemetry_sample *out, enum telemetry_field field) {
     out->known |= telemetry_bit(field);
 }
 
-/* The first line, without its end. */
-static bool read_line(const char *path, char *out, size_t bytes) {
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return false;
-    const bool ok = fgets(out, (int)bytes, file) != NULL;
-    (void)fclose(file);
-    if (ok)
-        out[strcspn(out, "\n")] = '\0';
-    return ok;
-}
-
 /* A file of one whole number, which "-40000" and "n/a" are not. */
 static bool read_number(const char *path, uint64_t *out) {
     char line[64];
-    if (!read_line(path, line, sizeof line) || isdigit((unsigned char)line[0]) == 0)
+    if (!system_file_line(path, line, sizeof line) || isdigit((unsigned char)line[0]) == 0)
         return false;
     char *end;
     *out = strtoull(line, &end, 10);
@@ -123,7 +113,7 @@ static void on_sensor(struct telemetry_os *os, const char *name, void *context) 
     char path[PATH_BYTES], kind[64];
     uint64_t millidegrees;
     if (!path_of(os, hottest->folder, name, hottest->kind, path) ||
-        !read_line(path, kind, sizeof kind))
+        !system_file_line(path, kind, sizeof kind))
         return;
     bool ours = false;
     for (const char *const *known = hottest->names; *known != NULL; known++)
@@ -150,7 +140,8 @@ static void find_temperature(struct telemetry_os *os) {
 static void on_zone(struct telemetry_os *os, const char *name, void *context) {
     bool *whole = context;
     char path[PATH_BYTES], kind[32];
-    if (!path_of(os, POWERCAP_FOLDER, name, "name", path) || !read_line(path, kind, sizeof kind))
+    if (!path_of(os, POWERCAP_FOLDER, name, "name", path) ||
+        !system_file_line(path, kind, sizeof kind))
         return;
     if (strncmp(kind, "package-", strlen("package-")) != 0 && strcmp(kind, "dram") != 0)
         return;
@@ -221,7 +212,7 @@ static bool read_all_ticks(const struct telemetry_os *os, uint64_t *all, uint64_
     char path[PATH_BYTES], line[512];
     uint64_t times[TIMES];
     (void)snprintf(path, sizeof path, "%s/proc/stat", os->root);
-    if (!read_line(path, line, sizeof line) || strncmp(line, "cpu ", 4) != 0 ||
+    if (!system_file_line(path, line, sizeof line) || strncmp(line, "cpu ", 4) != 0 ||
         !read_numbers(line + 4, times, TIMES))
         return false;
     *all = 0;
@@ -236,7 +227,7 @@ static bool read_own_ticks(const struct telemetry_os *os, uint64_t *own) {
     char path[PATH_BYTES], line[1024];
     uint64_t times[2];
     (void)snprintf(path, sizeof path, "%s/proc/self/stat", os->root);
-    if (!read_line(path, line, sizeof line))
+    if (!system_file_line(path, line, sizeof line))
         return false;
     const char *at = strrchr(line, ')');
     for (int field = 3; field <= 14 && at != NULL; field++)

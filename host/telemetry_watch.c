@@ -7,6 +7,7 @@
 #include "words.h"
 
 #define WATCH_WAKE_NS ((uint64_t)200 * 1000 * 1000)
+#define WATCH_LOOK_NS ((uint64_t)500 * 1000 * 1000)
 /* Energy is measure_energy's, whose readings may not be far apart. */
 #define WATCH_FIELDS (TELEMETRY_ALL & ~telemetry_bit(TELEMETRY_ENERGY))
 
@@ -27,7 +28,7 @@ static enum status wake(const struct backend_ops *ops, struct backend_device *de
 enum status telemetry_watch_begin(const struct backend_ops *ops, struct backend_device *device,
                                   struct step *step, struct telemetry *telemetry,
                                   struct telemetry_watch *out, struct status_text *text) {
-    *out = (struct telemetry_watch){0};
+    *out = (struct telemetry_watch){.telemetry = telemetry};
     enum status status = STATUS_OK;
     if (ops->clock_mhz != NULL) {
         status = wake(ops, device, step, text);
@@ -38,13 +39,23 @@ enum status telemetry_watch_begin(const struct backend_ops *ops, struct backend_
     return status;
 }
 
+void telemetry_watch_look(void *watch) {
+    struct telemetry_watch *const self = watch;
+    const uint64_t now_ns = progress_now_ns();
+    if (now_ns < self->next_look_ns)
+        return;
+    self->next_look_ns = now_ns + WATCH_LOOK_NS;
+    struct telemetry_sample now;
+    telemetry_read(self->telemetry, telemetry_bit(TELEMETRY_REASONS), &now);
+    self->reasons |= now.reasons;
+}
+
 enum status telemetry_watch_end(const struct backend_ops *ops, struct backend_device *device,
-                                struct telemetry *telemetry, struct telemetry_watch *watch,
-                                struct status_text *text) {
+                                struct telemetry_watch *watch, struct status_text *text) {
     enum status status = STATUS_OK;
     if (ops->clock_mhz != NULL)
         status = ops->clock_mhz(device, &watch->counted_after_mhz, text);
-    telemetry_read(telemetry, WATCH_FIELDS, &watch->after);
+    telemetry_read(watch->telemetry, WATCH_FIELDS, &watch->after);
     return status;
 }
 
@@ -69,8 +80,8 @@ static void set_clocks(const struct telemetry_watch *watch, const struct telemet
 static void set_reasons(const struct telemetry_watch *watch, const struct measure_energy *energy,
                         struct telemetry_summary *out) {
     const struct telemetry_sample *before = &watch->before, *after = &watch->after;
-    const uint32_t reasons =
-        before->reasons | after->reasons | energy->reasons | telemetry_slowdowns(before, after);
+    const uint32_t reasons = before->reasons | watch->reasons | after->reasons | energy->reasons |
+                             telemetry_slowdowns(before, after);
     const uint32_t telling = telemetry_bit(TELEMETRY_REASONS) | telemetry_bit(TELEMETRY_SLOWDOWNS);
     out->has_reasons = (before->known & after->known & telling) != 0 || reasons != 0;
     for (uint32_t reason = 0; reason < TELEMETRY_REASON_COUNT; reason++)

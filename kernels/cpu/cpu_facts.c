@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu_device.h"
+#include "system_file.h"
 
 uint32_t cpu_usable_threads(void) {
     cpu_set_t set;
@@ -13,18 +14,6 @@ uint32_t cpu_usable_threads(void) {
         return 1;
     const int count = CPU_COUNT(&set);
     return count > 0 ? (uint32_t)count : 1;
-}
-
-/* The first line of `path` into `out`, without its newline. */
-static bool read_line(const char *path, char *out, size_t bytes) {
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return false;
-    const bool ok = fgets(out, (int)bytes, file) != NULL;
-    (void)fclose(file);
-    if (ok)
-        out[strcspn(out, "\n")] = '\0';
-    return ok;
 }
 
 /* "32768K", "32M". */
@@ -39,7 +28,7 @@ uint64_t cpu_sysfs_llc_bytes(void) {
     for (int index = 0; index < 8; index++) {
         char path[96], line[64];
         (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
-        if (!read_line(path, line, sizeof line))
+        if (!system_file_line(path, line, sizeof line))
             break;
         const uint64_t bytes = parse_cache_size(line);
         largest = bytes > largest ? bytes : largest;
@@ -78,8 +67,9 @@ static uint64_t read_kib(const char *key) {
 /* cgroup v2: what the group may still take; UINT64_MAX without a limit. */
 static uint64_t cgroup_free_bytes(void) {
     char limit[64], used[64];
-    if (!read_line("/sys/fs/cgroup/memory.max", limit, sizeof limit) ||
-        !read_line("/sys/fs/cgroup/memory.current", used, sizeof used) || strcmp(limit, "max") == 0)
+    if (!system_file_line("/sys/fs/cgroup/memory.max", limit, sizeof limit) ||
+        !system_file_line("/sys/fs/cgroup/memory.current", used, sizeof used) ||
+        strcmp(limit, "max") == 0)
         return UINT64_MAX;
     const uint64_t limit_bytes = strtoull(limit, NULL, 10);
     const uint64_t used_bytes = strtoull(used, NULL, 10);

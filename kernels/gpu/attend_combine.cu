@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "attend_finish.cuh"
+#include "block_all.cuh"
 
 enum : uint32_t {
     COMBINE_THREADS = 128,
@@ -13,22 +14,6 @@ enum : uint32_t {
     COMBINE_SHARED_BYTES = (COMBINE_SEGMENTS + COMBINE_WARPS) * 4,
 };
 static const uint64_t COMBINE_MOST_BLOCKS = 1u << 20;
-
-/* The largest (or the sum) of all threads' numbers, in every thread. */
-template <bool of_largest> GPU_DEVICE float combine_all(float mine, float *of_warps) {
-    for (uint32_t bits = 1; bits < GPU_WARP_LANES; bits *= 2) {
-        const float other = gpu_shuffle_xor(mine, bits);
-        mine = of_largest ? fmaxf(mine, other) : mine + other;
-    }
-    gpu_sync_block(); /* what was there before has been read */
-    if (gpu_thread() % GPU_WARP_LANES == 0)
-        of_warps[gpu_thread() / GPU_WARP_LANES] = mine;
-    gpu_sync_block();
-    float all = of_warps[0];
-    for (uint32_t w = 1; w < COMBINE_WARPS; w++)
-        all = of_largest ? fmaxf(all, of_warps[w]) : all + of_warps[w];
-    return all;
-}
 
 /* What segment s counts for. */
 GPU_DEVICE float combine_factor(const struct attend_arguments &a, uint32_t s, uint32_t head,
@@ -46,11 +31,11 @@ GPU_DEVICE void combine_head(const struct attend_arguments &a, uint32_t row, uin
     float largest = -INFINITY, sum = 0.0f;
     for (uint32_t s = first + gpu_thread(); s < end; s += COMBINE_THREADS)
         largest = fmaxf(largest, attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_LARGEST]);
-    largest = combine_all<true>(largest, of_warps);
+    largest = block_all<true, COMBINE_WARPS>(largest, of_warps);
     for (uint32_t s = first + gpu_thread(); s < end; s += COMBINE_THREADS)
         sum += attend_partial_numbers(a, s, head)[ATTEND_PARTIAL_SUM] *
                combine_factor(a, s, head, largest);
-    sum = combine_all<false>(sum, of_warps);
+    sum = block_all<false, COMBINE_WARPS>(sum, of_warps);
     const uint32_t query_head = row % a.kv_heads * a.group_heads + head;
     const float last_factor = attend_final_factor(a, query_head, largest, sum);
     float *to =

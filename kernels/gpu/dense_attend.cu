@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "block_all.cuh"
 #include "gpu_ptx.cuh"
 
 enum : uint32_t {
@@ -62,22 +63,6 @@ GPU_KERNEL(DENSE_THREADS, 2) dense_prepare(const struct dense_arguments a) {
     }
 }
 
-/* The largest (or the sum) of all threads' numbers, in every thread. */
-template <bool of_largest> GPU_DEVICE float dense_all(float mine, float *of_warps) {
-    for (uint32_t bits = 1; bits < GPU_WARP_LANES; bits *= 2) {
-        const float other = gpu_shuffle_xor(mine, bits);
-        mine = of_largest ? fmaxf(mine, other) : mine + other;
-    }
-    gpu_sync_block(); /* what was there before has been read */
-    if (gpu_thread() % GPU_WARP_LANES == 0)
-        of_warps[gpu_thread() / GPU_WARP_LANES] = mine;
-    gpu_sync_block();
-    float all = of_warps[0];
-    for (uint32_t w = 1; w < DENSE_WARPS; w++)
-        all = of_largest ? fmaxf(all, of_warps[w]) : all + of_warps[w];
-    return all;
-}
-
 GPU_DEVICE void dense_head(const struct dense_arguments &a, uint32_t row, uint32_t head,
                            float *of_warps) {
     const float log2_e = 1.44269504f;
@@ -90,10 +75,10 @@ GPU_DEVICE void dense_head(const struct dense_arguments &a, uint32_t row, uint32
     float largest = sink, sum = 0.0f;
     for (uint64_t t = gpu_thread(); t < count; t += DENSE_THREADS)
         largest = fmaxf(largest, scores[t] * a.score_scale);
-    largest = dense_all<true>(largest, of_warps);
+    largest = block_all<true, DENSE_WARPS>(largest, of_warps);
     for (uint64_t t = gpu_thread(); t < count; t += DENSE_THREADS)
         sum += ptx_exp2(scores[t] * a.score_scale - largest);
-    sum = dense_all<false>(sum, of_warps);
+    sum = block_all<false, DENSE_WARPS>(sum, of_warps);
     if (a.dev_sinks != nullptr)
         sum += ptx_exp2(sink - largest);
     const float factor = count > 0 ? 1.0f / sum : 0.0f;

@@ -9,6 +9,8 @@
  *   alone, part        nobody else; the device is one part of several
  *   backwards          energy gets less
  *   hot                slowed down, more at every look
+ *   short              slowed down, uncounted, where nobody asks for clocks before the reasons: at
+ *                      neither end of a measurement, only in between
  *   old                calls of drivers before R535 alone (with FAKE_NVML_OLD)
  * With FAKE_NVML_OLD it has what NVML had in 2021; with FAKE_NVML_BARE only what nothing works
  * without; with FAKE_NVML_EMPTY not even that. */
@@ -57,6 +59,7 @@ int fake_nvml_no_symbol(void) {
 static int the_device;
 static unsigned long long energy_mj, slowed_ns;
 static unsigned lists;
+static int asked_clocks;
 
 static int is(const char *mood) {
     const char *told = getenv("KVGAUGE_FAKE_NVML");
@@ -65,6 +68,7 @@ static int is(const char *mood) {
 int nvmlInit_v2(void) {
     energy_mj = 5000000;
     slowed_ns = lists = 0;
+    asked_clocks = 0;
     return is("init_fails") ? NO_DRIVER : SUCCESS;
 }
 
@@ -100,6 +104,7 @@ int nvmlDeviceGetName(void *device, char *out, unsigned bytes) {
 }
 
 int nvmlDeviceGetClockInfo(void *device, int which, unsigned *mhz) {
+    asked_clocks = 1;
     *mhz = which == 1 ? 1980 : which == 2 ? 2619 : 1;
     if (is("nonsense"))
         *mhz = which == 1 ? 0 : 4000000000u;
@@ -123,7 +128,9 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj) {
 }
 
 static int answer_reasons(void *device, unsigned long long *bits) {
-    *bits = is("nonsense") ? UINT64_MAX : is("hot") ? 0x4 | 0x40 | 0x200 : 0x1 | 0x2;
+    const int hot = is("hot") || (is("short") && !asked_clocks);
+    asked_clocks = 0;
+    *bits = is("nonsense") ? UINT64_MAX : hot ? 0x4 | 0x40 | 0x200 : 0x1 | 0x2;
     return state_of(device);
 }
 #ifdef FAKE_NVML_OLD

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "progress.h"
 #include "result.h"
 #include "telemetry_watch.h"
 
@@ -284,6 +285,48 @@ static void test_energy_of_a_token(void **state) {
     assert_int_equal(row.values[RESULT_POWER_W].kind, WRITER_NULL);
 }
 
+/* A slowdown that is over before the end, on a device that counts none. */
+static void test_look(void **state) {
+    (void)state;
+    const struct backend_ops ops = {.name = "counts no clock"};
+    const struct backend_facts facts = {.backend = "cuda", .pci_bus_id = "0000:41:00.0"};
+    const struct measure_energy energy = {0};
+    struct telemetry_watch watch;
+    struct telemetry_summary summary;
+    struct status_text text = {""};
+    assert_int_equal(setenv("KVGAUGE_NVML", FAKE_NVML_OLD, 1), 0);
+    assert_int_equal(setenv("KVGAUGE_FAKE_NVML", "short", 1), 0);
+    struct telemetry *telemetry = telemetry_open(&facts);
+    for (int looks = 0; looks < 2; looks++) {
+        assert_int_equal(telemetry_watch_begin(&ops, NULL, NULL, telemetry, &watch, &text),
+                         STATUS_OK);
+        if (looks > 0)
+            telemetry_watch_look(&watch);
+        assert_int_equal(telemetry_watch_end(&ops, NULL, &watch, &text), STATUS_OK);
+        telemetry_watch_summary(&watch, &energy, &summary);
+        assert_true(summary.has_reasons);
+        assert_int_equal(summary.reason_count, looks > 0 ? 4 : 1);
+        assert_string_equal(summary.throttled,
+                            looks > 0 ? "throttled: power cap, hardware thermal slowdown" : "");
+    }
+    /* half a second passes between two looks */
+    watch.reasons = 0;
+    watch.next_look_ns = UINT64_MAX;
+    telemetry_watch_look(&watch);
+    assert_int_equal(watch.reasons, 0);
+    watch.next_look_ns = 0;
+    const uint64_t before_ns = progress_now_ns();
+    telemetry_watch_look(&watch);
+    assert_true(watch.next_look_ns >= before_ns + 500 * MS);
+    assert_true(watch.reasons != 0);
+    telemetry_close(telemetry);
+    watch.telemetry = NULL; /* nobody to ask */
+    watch.reasons = 0;
+    watch.next_look_ns = 0;
+    telemetry_watch_look(&watch);
+    assert_int_equal(watch.reasons, 0);
+}
+
 static const struct model model = {
     .name = "small",
     .group_count = 1,
@@ -356,7 +399,7 @@ static void test_pass(void **state) {
         assert_int_equal(telemetry_watch_begin(&ops, device, step, telemetry, &watch, &text),
                          STATUS_OK);
         clock_now_mhz = 1000;
-        assert_int_equal(telemetry_watch_end(&ops, device, telemetry, &watch, &text), STATUS_OK);
+        assert_int_equal(telemetry_watch_end(&ops, device, &watch, &text), STATUS_OK);
         assert_int_equal(clock_calls, 2);
         telemetry_watch_summary(&watch, &energy, &summary);
         assert_non_null(strstr(summary.clocks, "sm counted 2000 to 1000 MHz"));
@@ -366,7 +409,7 @@ static void test_pass(void **state) {
     clock_now_mhz = -1;
     struct telemetry_watch watch = {0};
     assert_int_equal(telemetry_watch_begin(&ops, device, step, NULL, &watch, &text), STATUS_IO);
-    assert_int_equal(telemetry_watch_end(&ops, device, NULL, &watch, &text), STATUS_IO);
+    assert_int_equal(telemetry_watch_end(&ops, device, &watch, &text), STATUS_IO);
     step_destroy(step);
     pool_destroy(pool);
     ops.close(device);
@@ -383,6 +426,7 @@ int main(void) {
         cmocka_unit_test(test_summary_others),
         cmocka_unit_test(test_add_reason),
         cmocka_unit_test(test_energy_of_a_token),
+        cmocka_unit_test(test_look),
         cmocka_unit_test(test_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

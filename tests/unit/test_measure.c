@@ -33,8 +33,9 @@ static uint64_t pool_bytes;
 
 /* The world as the test has it: one clock for the device, one for the wall. */
 static struct world {
-    char trace[TRACE_BYTES]; /* l launch, s canary, A B C steps */
+    char trace[TRACE_BYTES]; /* l launch, s canary, A B C steps, . a look */
     size_t traced;
+    bool timing; /* between the first mark and the wait behind the last one */
     uint64_t device_ns, marks[BACKEND_MARKS];
     uint64_t wall_ns, wall_step_ns;                           /* added at each look */
     bool wall_back;                                           /* it goes back instead */
@@ -73,11 +74,13 @@ static enum status fake_mark(struct backend_device *on, uint32_t mark, struct st
         return status_set(text, STATUS_IO, "mark fails");
     assert_true(mark < BACKEND_MARKS);
     world.marks[mark] = world.device_ns;
+    world.timing = true;
     return STATUS_OK;
 }
 
 static enum status fake_synchronize(struct backend_device *on, struct status_text *text) {
     (void)on;
+    world.timing = false;
     const char last = world.traced > 0 ? world.trace[world.traced - 1] : 's';
     if (last == 's' || last == 'l')
         return fails("canary sync") ? status_set(text, STATUS_IO, "canary sync fails") : STATUS_OK;
@@ -141,6 +144,12 @@ static enum status fake_part(void *context, struct status_text *text) {
     if (world.steps == world.back_at)
         world.device_ns = world.marks[0] - 5;
     return STATUS_OK;
+}
+
+static void fake_look(void *context) {
+    assert_ptr_equal(context, &world);
+    assert_false(world.timing);
+    note('.');
 }
 
 static int make_everything(void **state) {
@@ -257,6 +266,16 @@ static void test_canary_of_short_steps(void **state) {
     world.canary_ns = 5 * STEP_NS / 2;
     run_well(2, &limits);
     assert_string_equal(rounds(2), "sABBsAABsBAs");
+}
+
+/* Whoever looks at the device does so where nothing is timed, as often as the canary sings. */
+static void test_looks_between_samples(void **state) {
+    (void)state;
+    const struct measure_limits limits = {.samples = 4, .look = fake_look, .look_context = &world};
+    start();
+    world.canary_ns = 5 * STEP_NS / 2;
+    run_well(2, &limits);
+    assert_string_equal(rounds(2), "s.ABBs.AABs.BAs");
 }
 
 static void test_parts_add_up(void **state) {
@@ -588,6 +607,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_canary_of_short_steps),
+        cmocka_unit_test(test_looks_between_samples),
         cmocka_unit_test(test_parts_add_up),
         cmocka_unit_test(test_samples_are_exact),
         cmocka_unit_test(test_stops_where_the_interval_is_narrow),
