@@ -27,7 +27,8 @@ static void key_of_values(const struct writer_value *values, char *key) {
     for (size_t i = 0; i < KEY_FIELDS; i++) {
         const struct writer_value *value = &values[key_fields[i]];
         char number[32];
-        (void)snprintf(number, sizeof number, "%llu", (unsigned long long)value->as.number);
+        /* through a double, as JSON's numbers are read below: a seed may have more digits */
+        (void)snprintf(number, sizeof number, "%.0f", (double)value->as.number);
         add(key, value->kind == WRITER_TEXT       ? value->as.text
                  : value->kind == WRITER_UNSIGNED ? number
                                                   : "");

@@ -195,6 +195,10 @@ static size_t cut_batch(struct runner_work *work) {
         entry->in_batch = true;
         used += bytes;
         taken += entry->done ? 0 : 1;
+        if (!fits) { /* not even beside the baseline alone */
+            work->entries[work->baseline].in_batch = false;
+            break;
+        }
     }
     return taken;
 }
@@ -207,6 +211,9 @@ static enum status run_batch(struct runner_work *work, runner_row row, void *con
             build(work, &work->entries[i]);
     if (!ranks_any(work->ranks, interrupt_asked()))
         runner_measure(work);
+    const struct runner_entry *baseline =
+        work->baseline < work->count ? &work->entries[work->baseline] : NULL;
+    const bool compared = baseline != NULL && baseline->in_batch;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < work->count; i++) {
         struct runner_entry *entry = &work->entries[i];
@@ -220,8 +227,11 @@ static enum status run_batch(struct runner_work *work, runner_row row, void *con
             entry->result.status = RESULT_INTERRUPTED;
             (void)snprintf(entry->result.reason, sizeof entry->result.reason, "interrupted");
         }
-        if (work->baseline < work->count)
-            runner_compare(&work->entries[work->baseline].result, &entry->result);
+        if (compared)
+            runner_compare(&baseline->result, &entry->result);
+        else if (baseline != NULL && baseline->result.has_speed && entry->result.has_speed)
+            result_add_reason(&entry->result,
+                              "by itself: beside the baseline it is past the budget");
         entry->done = true;
         progress_clear();
         /* Where one output fails, the other still gets every row that is measured. */

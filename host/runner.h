@@ -29,7 +29,8 @@ typedef enum status (*runner_row)(void *context, const struct result *result,
                                   struct status_text *text);
 
 /* Formats of the case that fit the budget together are alive together and interleaved; otherwise
- * each batch holds the baseline and as many others as fit. Rows that cannot run are rows. Fails
+ * each batch holds the baseline and as many others as fit. One that does not fit beside the
+ * baseline is measured by itself and compared with nothing. Rows that cannot run are rows. Fails
  * only when `row` fails or memory for bookkeeping is out; an interrupt gives STATUS_INTERRUPTED
  * after the rows in hand were given as interrupted. */
 enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,

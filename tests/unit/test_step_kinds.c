@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,19 +288,33 @@ static void test_bytes_of_shared_pages(void **state) {
     pool_destroy(pool);
 }
 
+/* Group g takes g + 1 us, 10 ns more in each round, and a second in the untimed first one, where
+ * the order is as in every second one. */
+static uint64_t groups_asked;
+static uint64_t elapsed_of_groups(struct backend_device *on, uint32_t from_mark, uint32_t to_mark) {
+    (void)on, (void)from_mark, (void)to_mark;
+    const uint64_t round = groups_asked / model.group_count;
+    const uint64_t i = groups_asked++ % model.group_count;
+    const uint64_t g = round % 2 == 0 ? i : model.group_count - 1 - i;
+    return round == 0 ? 1000000000 : 1000 * (g + 1) + 10 * round;
+}
+
 static void test_groups_are_timed(void **state) {
     (void)state;
-    struct pool *pool = make_pool(cpu, FORMULA_INDEX_BF16, 4);
-    struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
+    struct backend_ops ops = *cpu;
+    ops.elapsed_ns = elapsed_of_groups;
+    groups_asked = 0;
+    struct pool *pool = make_pool(&ops, FORMULA_INDEX_BF16, 4);
+    struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
     double ns[MODEL_MAX_GROUPS] = {0};
     struct status_text text = {{0}};
-    assert_int_equal(measure_groups(cpu, device, step, model.group_count, ns, &text), STATUS_OK);
+    assert_int_equal(measure_groups(&ops, device, step, model.group_count, ns, &text), STATUS_OK);
     struct result_groups groups;
     result_groups_take(pool, step, &groups);
     assert_int_equal(groups.count, model.group_count);
     uint64_t formula = 0;
     for (uint32_t g = 0; g < groups.count; g++) {
-        assert_true(ns[g] > 0);
+        assert_true(fabs(ns[g] - (1000.0 * (g + 1) + 30)) < 1e-9); /* rounds 1 to 5 */
         groups.groups[g].ns = ns[g];
         formula += groups.groups[g].formula_bytes;
     }

@@ -11,67 +11,8 @@
 #include "format.h"
 #include "step_setup.h"
 
-enum { SEQS = 4, LAYERS = 3 };
-static const uint64_t lengths[SEQS] = {41, 3, 0, 90};
-
-/* Rows and the keys that choose among them, keys of 7 tokens that choose for nobody; slots of
- * entries that are not whole yet, and of a state with a convolution, whose bytes are no multiple
- * of 16. */
-static const struct model model = {
-    .name = "a step's memory",
-    .group_count = 5,
-    .groups = {{.kind = MODEL_FULL,
-                .layers = LAYERS,
-                .read_by_layers = LAYERS,
-                .query_heads = 4,
-                .kv_heads = 2,
-                .k_dim = 32,
-                .v_dim = 64},
-               {.kind = MODEL_INDEX,
-                .layers = LAYERS,
-                .read_by_layers = LAYERS,
-                .query_heads = 2,
-                .key_dim = 32,
-                .tokens_per_entry = 1,
-                .top_k = 8},
-               {.kind = MODEL_INDEX,
-                .layers = LAYERS,
-                .read_by_layers = LAYERS,
-                .query_heads = 2,
-                .key_dim = 32,
-                .tokens_per_entry = 7,
-                .top_k = 8},
-               {.kind = MODEL_COMPRESSED,
-                .layers = 2,
-                .read_by_layers = 3,
-                .query_heads = 2,
-                .entry_dim = 32,
-                .tokens_per_entry = 4},
-               {.kind = MODEL_STATE,
-                .family = "kda",
-                .layers = LAYERS,
-                .read_by_layers = LAYERS,
-                .heads = 1,
-                .state_rows = 3,
-                .state_cols = 5,
-                .conv_channels = 5,
-                .conv_taps = 1}},
-};
-
-static struct pool *make_pool(uint32_t state_value_bytes) {
-    const struct pool_request request = {
-        .model = &model,
-        .storage = {.k_format = FORMAT_Q8_0,
-                    .v_format = FORMAT_Q8_0,
-                    .index = FORMULA_INDEX_MXFP4,
-                    .state_value_bytes = state_value_bytes},
-        .lengths = lengths,
-        .seqs = SEQS,
-        .page_tokens = 5,
-        .seed = 3,
-    };
-    return step_setup_pool(cpu, &request);
-}
+enum { SEQS = STEP_SETUP_SEQS };
+static const struct model *const model = &step_setup_model;
 
 /* What was asked for by that name. */
 static uint64_t workspace_bytes, plan_bytes;
@@ -89,7 +30,7 @@ static void test_bytes_of_workspace(void **state) {
     (void)state;
     struct backend_ops ops = *cpu;
     ops.memory_allocate = noted_allocate;
-    struct pool *pool = make_pool(2);
+    struct pool *pool = step_setup_mixed_pool(cpu, 2);
     workspace_bytes = plan_bytes = 0;
     struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
     const uint64_t tokens = 96, keys_of_7 = 16, top_k = 8; /* of 90 tokens, and of 12 keys */
@@ -127,11 +68,11 @@ static void check_start(const uint8_t *slots, uint64_t slot_bytes, uint32_t valu
 static void test_slots_start_full(void **state) {
     (void)state;
     for (uint32_t value_bytes = 2; value_bytes <= 4; value_bytes += 2) {
-        struct pool *pool = make_pool(value_bytes);
+        struct pool *pool = step_setup_mixed_pool(cpu, value_bytes);
         size_t checked = 0;
-        for (uint32_t g = 0; g < model.group_count; g++) {
+        for (uint32_t g = 0; g < model->group_count; g++) {
             const struct pool_slots *slots = pool_group_slots(pool, g);
-            for (uint32_t layer = 0; slots != NULL && layer < model.groups[g].layers; layer++) {
+            for (uint32_t layer = 0; slots != NULL && layer < model->groups[g].layers; layer++) {
                 const uint8_t *conv = (const uint8_t *)pool_dev_conv(pool, g, layer);
                 check_start(pool_dev_state(pool, g, layer), slots->slot_bytes,
                             slots->shape.value_bytes);
@@ -140,7 +81,7 @@ static void test_slots_start_full(void **state) {
                 checked++;
             }
         }
-        assert_int_equal(checked, 2 + LAYERS);
+        assert_int_equal(checked, 2 + 3); /* layers of partial entries, of states */
         pool_destroy(pool);
     }
 }

@@ -13,73 +13,9 @@
 #include "step_setup.h"
 #include "verify.h"
 
-enum { SEQS = 4, PAGE_TOKENS = 5, POISON = 0xA5, INDEX_LAYERS = 3 };
-/* the second has no entry of 4 tokens, the third nothing at all */
-static const uint64_t lengths[SEQS] = {41, 3, 0, 90};
+enum { SEQS = STEP_SETUP_SEQS, PAGE_TOKENS = STEP_SETUP_PAGE_TOKENS, POISON = 0xA5 };
 
-/* Slots whose bytes are no multiple of 16; group 4 chooses for group 0, group 5 for nobody. */
-static const struct model model = {
-    .name = "a step's work",
-    .group_count = 6,
-    .groups = {{.kind = MODEL_FULL,
-                .layers = INDEX_LAYERS,
-                .read_by_layers = INDEX_LAYERS,
-                .query_heads = 4,
-                .kv_heads = 2,
-                .k_dim = 32,
-                .v_dim = 64},
-               {.kind = MODEL_COMPRESSED,
-                .layers = 2,
-                .read_by_layers = 3,
-                .query_heads = 2,
-                .entry_dim = 32,
-                .tokens_per_entry = 4},
-               {.kind = MODEL_WINDOW,
-                .layers = 2,
-                .read_by_layers = 2,
-                .query_heads = 2,
-                .kv_heads = 1,
-                .k_dim = 32,
-                .window_tokens = 20},
-               {.kind = MODEL_STATE,
-                .family = "kda",
-                .layers = 3,
-                .read_by_layers = 3,
-                .heads = 1,
-                .state_rows = 3,
-                .state_cols = 5,
-                .conv_channels = 5,
-                .conv_taps = 1},
-               {.kind = MODEL_INDEX,
-                .layers = INDEX_LAYERS,
-                .read_by_layers = INDEX_LAYERS,
-                .query_heads = 2,
-                .key_dim = 32,
-                .tokens_per_entry = 1,
-                .top_k = 8},
-               {.kind = MODEL_INDEX,
-                .layers = INDEX_LAYERS,
-                .read_by_layers = INDEX_LAYERS,
-                .query_heads = 2,
-                .key_dim = 32,
-                .tokens_per_entry = 7,
-                .top_k = 8}},
-};
-
-static struct pool *make_pool(const struct backend_ops *ops, uint32_t state_value_bytes) {
-    const struct pool_request request = {
-        .model = &model,
-        .storage = {.k_format = FORMAT_Q8_0,
-                    .v_format = FORMAT_Q8_0,
-                    .index = FORMULA_INDEX_MXFP4,
-                    .state_value_bytes = state_value_bytes},
-        .lengths = lengths,
-        .seqs = SEQS,
-        .page_tokens = PAGE_TOKENS,
-        .seed = 3,
-    };
-    return step_setup_pool(ops, &request);
-}
+static const struct model *const model = &step_setup_model;
 
 /* Copies one row of all heads from a page of `from` to the same place of `to`. */
 static void copy_row(uint8_t *to, const uint8_t *from, const struct page_layout *page,
@@ -101,7 +37,7 @@ static void copy_row(uint8_t *to, const uint8_t *from, const struct page_layout 
  * was, and leaves the rest. */
 static void test_a_step_writes_the_last_rows(void **state) {
     (void)state;
-    struct pool *pool = make_pool(cpu, 2);
+    struct pool *pool = step_setup_mixed_pool(cpu, 2);
     /* before any step: what it writes wrong must not be what it is compared with */
     uint64_t pool_bytes;
     const uint8_t *start = pool_dev_memory(pool, &pool_bytes);
@@ -109,21 +45,21 @@ static void test_a_step_writes_the_last_rows(void **state) {
     assert_non_null(whole);
     memcpy(whole, start, pool_bytes);
     struct step *step = step_setup_step(cpu, pool, 5, OPTIONS_DATA_NORMAL);
-    for (uint32_t g = 0; g < model.group_count; g++) {
+    for (uint32_t g = 0; g < model->group_count; g++) {
         if (!pool_group_has_rows(pool, g))
             continue;
         const struct page_layout *page = pool_group_page(pool, g);
         struct backend_cache cache;
         pool_cache(pool, g, 0, &cache);
         const uint64_t layer_bytes = cache.page_count * page->stride_bytes;
-        const uint64_t bytes = layer_bytes * model.groups[g].layers;
+        const uint64_t bytes = layer_bytes * model->groups[g].layers;
         uint8_t *pages = (uint8_t *)(uintptr_t)cache.dev_pages;
         const uint8_t *filled = whole + (pages - start);
         uint8_t *right = malloc(bytes);
         assert_non_null(right);
         memset(pages, POISON, bytes);
         memset(right, POISON, bytes);
-        for (uint32_t layer = 0; layer < model.groups[g].layers; layer++) {
+        for (uint32_t layer = 0; layer < model->groups[g].layers; layer++) {
             for (uint32_t s = 0; s < SEQS; s++) {
                 const uint64_t rows = pool_group_rows(pool, g)[s];
                 if (rows == 0)
@@ -154,14 +90,14 @@ struct range {
 /* Each layer's slots lie on 16 bytes, inside the pool, and on nobody else's. */
 static void test_slots_lie_apart(void **state) {
     (void)state;
-    struct pool *pool = make_pool(cpu, 2);
+    struct pool *pool = step_setup_mixed_pool(cpu, 2);
     struct range ranges[32];
     size_t count = 0;
     uint64_t pool_bytes;
     const uint8_t *start = pool_dev_memory(pool, &pool_bytes);
-    for (uint32_t g = 0; g < model.group_count; g++) {
+    for (uint32_t g = 0; g < model->group_count; g++) {
         const struct pool_slots *slots = pool_group_slots(pool, g);
-        for (uint32_t layer = 0; slots != NULL && layer < model.groups[g].layers; layer++) {
+        for (uint32_t layer = 0; slots != NULL && layer < model->groups[g].layers; layer++) {
             const uint8_t *held = pool_dev_state(pool, g, layer);
             const uint8_t *conv = (const uint8_t *)pool_dev_conv(pool, g, layer);
             if (held != NULL)
@@ -221,7 +157,7 @@ static enum status state_step(struct backend_device *on, const struct backend_st
 
 /* How often a group's layers were asked for, of which each that is due was at least once. */
 static size_t assert_layers_asked(const struct pool *pool, uint32_t g) {
-    const struct model_group *group = &model.groups[g];
+    const struct model_group *group = &model->groups[g];
     size_t times = 0;
     for (uint32_t layer = 0; layer < group->layers; layer++) {
         struct backend_cache cache = {0};
@@ -247,20 +183,22 @@ static void test_every_layer_is_asked(void **state) {
     ops.attend = attend;
     ops.index_score = index_score;
     ops.state_step = state_step;
-    struct pool *pool = make_pool(cpu, 2);
+    struct pool *pool = step_setup_mixed_pool(cpu, 2);
     struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
     struct status_text text = {{0}};
     asked_count = 0;
     assert_int_equal(step_append(step, &text), STATUS_OK);
     assert_int_equal(step_attend(step, &text), STATUS_OK);
-    for (uint32_t g = 0; g < model.group_count; g++)
-        assert_int_equal(assert_layers_asked(pool, g),
-                         model.groups[g].kind == MODEL_STATE ? 0 : model.groups[g].read_by_layers);
-    for (uint32_t g = 0; g < model.group_count; g++) {
+    for (uint32_t g = 0; g < model->group_count; g++)
+        assert_int_equal(assert_layers_asked(pool, g), model->groups[g].kind == MODEL_STATE
+                                                           ? 0
+                                                           : model->groups[g].read_by_layers);
+    for (uint32_t g = 0; g < model->group_count; g++) {
         asked_count = 0;
         assert_int_equal(step_group_run(step, g, &text), STATUS_OK);
-        assert_int_equal(assert_layers_asked(pool, g),
-                         model.groups[g].kind == MODEL_STATE ? 0 : model.groups[g].read_by_layers);
+        assert_int_equal(assert_layers_asked(pool, g), model->groups[g].kind == MODEL_STATE
+                                                           ? 0
+                                                           : model->groups[g].read_by_layers);
     }
     step_destroy(step);
     pool_destroy(pool);
@@ -321,7 +259,7 @@ static void test_single_faults_are_found(void **state) {
     ops.index_score = faulty_score;
     ops.state_step = faulty_state;
     for (int which = FAULT_NONE; which < FAULT_COUNT; which++) {
-        struct pool *pool = make_pool(&ops, 4);
+        struct pool *pool = step_setup_mixed_pool(&ops, 4);
         struct step *step = step_setup_step(&ops, pool, 5, OPTIONS_DATA_NORMAL);
         struct backend_cache cache;
         pool_cache(pool, 5, 0, &cache);
@@ -355,7 +293,7 @@ static void test_a_kernel_by_name_alone(void **state) {
     ops.attend_check = refuse_all_but_the_last;
     assert_string_equal(ops.kernels[1], "simple");
     assert_null(ops.kernels[2]);
-    struct pool *pool = make_pool(&ops, 4);
+    struct pool *pool = step_setup_mixed_pool(&ops, 4);
     for (uint32_t by_name = 0; by_name < 2; by_name++) {
         ops.kernels_by_name = by_name;
         struct step *step = NULL;
