@@ -1,6 +1,7 @@
-/* The sampling loop: whose turn it is, when the canary reads, who has enough. */
+/* The sampling loop: whose turn it is, when the canary reads, when all have enough. */
 #include "measure.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,15 +24,16 @@ struct loop {
     uint64_t canary_bytes;
     uint64_t *canary_kb_per_s;
     uint64_t canary_count, canary_capacity;
-    double canary_ns; /* of the last reading */
-    double since_ns;  /* of steps behind it */
+    double canary_ns;   /* of the last reading */
+    double since_ns;    /* of steps behind it */
+    uint64_t next_look; /* number of samples at which intervals are looked at again */
+    bool enough;        /* as this rank saw it when the round began */
 };
 
 /* What the loop keeps of one contender. */
 struct watch {
     uint64_t *canary_before; /* [series.capacity] which reading came before each sample */
     uint64_t *sorted;        /* [series.capacity] */
-    uint64_t next_look;      /* count at which the interval is looked at again */
     uint32_t bad_readings;   /* in a row */
 };
 
@@ -193,25 +195,39 @@ static bool is_narrow(const struct measure_series *series, struct watch *watch, 
     return measure_order_noise_percent(watch->sorted, series->count) <= percent;
 }
 
-/* Whether a contender has enough, and by which rule. The interval is sorted for after every eighth
- * more samples only, so that looking costs less than sampling. */
-static enum measure_stop enough(const struct loop *loop, uint32_t at, double wall_s) {
+/* Whether all contenders have enough, and each by which rule. None stops before the others: a
+ * machine that changes speed would change it for those alone that go on. Intervals are sorted for
+ * after every eighth more samples only, so that looking costs less than sampling. */
+static bool have_enough(struct loop *loop) {
     const struct measure_limits *limits = loop->limits;
-    const struct measure_series *series = &loop->contenders[at].series;
-    struct watch *watch = &loop->watches[at];
-    if (limits->samples > 0)
-        return series->count >= limits->samples ? MEASURE_STOP_SAMPLES : MEASURE_STOP_NOT;
-    if (series->count < MEASURE_LEAST_SAMPLES)
-        return MEASURE_STOP_NOT;
-    const bool most = series->count >= MEASURE_MOST_SAMPLES;
-    const bool late = wall_s >= limits->max_time_s * loop->count;
-    if (series->timed_ns * 1e-9 >= limits->min_time_s &&
-        (most || late || series->count >= watch->next_look)) {
-        watch->next_look = series->count + 1 + series->count / 8;
-        if (is_narrow(series, watch, limits->max_noise_percent))
-            return MEASURE_STOP_INTERVAL;
+    const uint64_t now_ns = progress_now_ns();
+    const uint64_t wall_ns = now_ns > loop->start_ns ? now_ns - loop->start_ns : 0;
+    uint64_t least = UINT64_MAX;
+    double least_ns = INFINITY;
+    for (uint32_t i = 0; i < loop->count; i++) {
+        const struct measure_series *series = &loop->contenders[i].series;
+        least = series->count < least ? series->count : least;
+        least_ns = series->timed_ns < least_ns ? series->timed_ns : least_ns;
     }
-    return most ? MEASURE_STOP_MOST : late ? MEASURE_STOP_TIME : MEASURE_STOP_NOT;
+    const bool timed = least_ns * 1e-9 >= limits->min_time_s;
+    const bool most = least >= MEASURE_MOST_SAMPLES;
+    const bool late = (double)wall_ns * 1e-9 >= limits->max_time_s * loop->count;
+    if (limits->samples == 0 &&
+        (least < MEASURE_LEAST_SAMPLES || !(most || late || (timed && least >= loop->next_look))))
+        return false;
+    loop->next_look = least + 1 + least / 8;
+    enum measure_stop stop = most ? MEASURE_STOP_MOST : late ? MEASURE_STOP_TIME : MEASURE_STOP_NOT;
+    if (limits->samples > 0)
+        stop = least >= limits->samples ? MEASURE_STOP_SAMPLES : MEASURE_STOP_NOT;
+    bool enough = true;
+    for (uint32_t i = 0; i < loop->count; i++) {
+        const struct measure_series *series = &loop->contenders[i].series;
+        const bool narrow = limits->samples == 0 && series->timed_ns * 1e-9 >= limits->min_time_s &&
+                            is_narrow(series, &loop->watches[i], limits->max_noise_percent);
+        loop->contenders[i].seen.stop = narrow ? MEASURE_STOP_INTERVAL : stop;
+        enough = enough && loop->contenders[i].seen.stop != MEASURE_STOP_NOT;
+    }
+    return enough;
 }
 
 /* The canary, where enough time has passed since it last sang: on all ranks or on none. */
@@ -225,35 +241,37 @@ static enum status sing_if_due(struct loop *loop, struct status_text *text) {
     return status;
 }
 
-/* One contender's turn; `went_on` is set when it took a sample. A rank that has enough goes on as
- * long as another has not. */
-static enum status visit(struct loop *loop, uint32_t at, bool *went_on, struct status_text *text) {
-    struct measure_contender *contender = &loop->contenders[at];
+/* One contender's turn; at the first of a round it is found out whether there is to be one: a rank
+ * that has enough goes on as long as another has not. */
+static enum status visit(struct loop *loop, uint32_t at, bool first, bool *more,
+                         struct status_text *text) {
+    const struct measure_limits *limits = loop->limits;
     enum status status = STATUS_OK;
     if (interrupt_asked())
         status = status_set(text, STATUS_INTERRUPTED, "interrupted while measuring");
-    if (contender->seen.stop == MEASURE_STOP_NOT) {
-        const uint64_t now_ns = progress_now_ns();
-        const uint64_t wall_ns = now_ns > loop->start_ns ? now_ns - loop->start_ns : 0;
-        contender->seen.stop = enough(loop, at, (double)wall_ns * 1e-9);
-    }
-    bool more = contender->seen.stop == MEASURE_STOP_NOT;
-    status = agree(loop, status, &more, text);
-    if (status != STATUS_OK || !more)
+    if (first)
+        loop->enough = have_enough(loop);
+    *more = !first || !loop->enough;
+    status = agree(loop, status, more, text);
+    if (status != STATUS_OK || !*more)
         return status;
-    *went_on = true;
+    /* A step whose time is not known is asked for again, of that contender alone. */
+    if (limits->samples > 0 && !loop->enough &&
+        loop->contenders[at].series.count >= limits->samples)
+        return STATUS_OK;
     status = sing_if_due(loop, text);
     return status == STATUS_OK ? sample_once(loop, at, text) : status;
 }
 
 static enum status go_round(struct loop *loop, struct status_text *text) {
     enum status status = STATUS_OK;
-    bool went_on = true;
-    for (uint64_t round = 0; went_on && status == STATUS_OK; round++) {
-        went_on = false;
-        for (uint32_t i = 0; i < loop->count && status == STATUS_OK; i++)
-            status = visit(loop, round % 2 == 0 ? i : loop->count - 1 - i, &went_on, text);
-    }
+    bool more = true;
+    for (uint64_t round = 0; more && status == STATUS_OK; round++)
+        for (uint32_t i = 0; i < loop->count && more && status == STATUS_OK; i++)
+            status = visit(loop, round % 2 == 0 ? i : loop->count - 1 - i, i == 0, &more, text);
+    if (status != STATUS_OK)
+        for (uint32_t i = 0; i < loop->count; i++)
+            loop->contenders[i].seen.stop = MEASURE_STOP_NOT;
     return status;
 }
 
