@@ -102,18 +102,21 @@ enum status weights_read_plan(const struct model *model, uint32_t tp, uint64_t a
     const uint64_t large = checked_divide_up(MATRIX_LEAST_BYTES, row_bytes) + ROWS_MULTIPLE - 1;
     const uint64_t full = whole_rows(large > hidden ? large : hidden);
     const uint64_t matrices = checked_divide_up(rows, full);
-    uint64_t output_bytes, input_bytes;
+    const uint64_t read_bytes = rows * row_bytes;
+    /* each part begins on 256 bytes */
+    uint64_t output_bytes, input_bytes, total_bytes = workspace_bytes + 3 * 256;
     out->rows = (uint32_t)(rows < full ? rows : full);
     if (matrices > UINT32_MAX || !checked_multiply((uint64_t)seqs * 4, out->rows, &output_bytes) ||
         !checked_multiply((uint64_t)seqs * 4, hidden, &input_bytes) ||
-        output_bytes > (uint64_t)1 << 62 || input_bytes > (uint64_t)1 << 62)
+        !checked_add(total_bytes, read_bytes, &total_bytes) ||
+        !checked_add(total_bytes, input_bytes, &total_bytes) ||
+        !checked_add(total_bytes, output_bytes, &total_bytes))
         return status_set(text, STATUS_OVERFLOW, "--weights-read %llu: more than 64 bits count",
                           (unsigned long long)asked_bytes);
     out->matrices = (uint32_t)matrices;
     out->last_rows = (uint32_t)(rows - (matrices - 1) * full);
-    out->read_bytes = rows * row_bytes;
-    /* each part begins on 256 bytes */
-    out->total_bytes = out->read_bytes + input_bytes + output_bytes + workspace_bytes + 3 * 256;
+    out->read_bytes = read_bytes;
+    out->total_bytes = total_bytes;
     return STATUS_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "conformance_devices.h"
 #include "cuda_backend.h"
 #include "fake_runtime.h"
+#include "product_exact.h"
 #include "weights_read.h"
 
 static const struct backend_ops *const ops = &cuda_backend_ops;
@@ -82,37 +83,9 @@ static void test_products(void **state) {
 /* A product by itself against sums of our own: the judge above is the harness'. */
 static void test_product_exactly(void **state) {
     (void)state;
-    enum { ROWS = 32, COLS = 48, BATCH = 2 };
-    float weights[ROWS * COLS], inputs[BATCH * COLS], outputs[BATCH * ROWS];
-    for (int i = 0; i < ROWS * COLS; i++)
-        weights[i] = (float)(i * 7 % 23) - 11;
-    for (int i = 0; i < BATCH * COLS; i++)
-        inputs[i] = (float)(i * 5 % 13) - 6;
-    struct backend_memory memory;
     assert_ok(ops->libraries_open(device, NULL, BACKEND_WEIGHTS_F32, &text));
-    const uint64_t workspace = ops->product_workspace_bytes(device);
-    assert_ok(ops->memory_allocate(device, workspace + (64 << 10), "all", &memory, &text));
-    uint8_t *at = (uint8_t *)memory.dev_address + workspace;
-    const struct backend_product work = {.format = BACKEND_WEIGHTS_F32,
-                                         .batch = BATCH,
-                                         .rows = ROWS,
-                                         .cols = COLS,
-                                         .dev_weights = at,
-                                         .dev_inputs = at + (16 << 10),
-                                         .dev_outputs = (float *)(void *)(at + (32 << 10)),
-                                         .dev_workspace = memory.dev_address};
-    assert_ok(ops->memory_write(device, at, weights, sizeof weights, &text));
-    assert_ok(ops->memory_write(device, at + (16 << 10), inputs, sizeof inputs, &text));
-    assert_ok(ops->product(device, &work, &text));
-    assert_ok(ops->memory_read(device, outputs, work.dev_outputs, sizeof outputs, &text));
-    for (int b = 0; b < BATCH; b++)
-        for (int r = 0; r < ROWS; r++) {
-            float sum = 0;
-            for (int c = 0; c < COLS; c++)
-                sum += weights[r * COLS + c] * inputs[b * COLS + c];
-            assert_true(outputs[b * ROWS + r] == sum);
-        }
-    ops->memory_free(device, &memory);
+    product_exact(ops, device, 1, 16, 16);
+    product_exact(ops, device, 3, 208, 112);
 }
 
 static void test_missing(void **state) {

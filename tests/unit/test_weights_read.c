@@ -1,6 +1,6 @@
-/* --weights-read: how bytes become matrices, products through the CPU's BLAS against double
- * precision, a device that multiplies wrongly, and where a step's bytes and time go. What needs a
- * BLAS library is skipped, and says so, without one. */
+/* --weights-read: how bytes become matrices, products through the CPU's BLAS, a device that
+ * multiplies wrongly, and where a step's bytes and time go. What needs a BLAS library is skipped,
+ * and says so, without one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "product_exact.h"
 #include "step_share.h"
 #include "weights_read.h"
 
@@ -61,6 +62,15 @@ static void test_plan(void **state) {
     assert_true((uint64_t)shape.rows * shape.hidden >= (uint64_t)16 << 20);
     assert_int_equal(shape.rows % 16, 0);
     assert_int_equal(shape.matrices, 3);
+    /* whatever is asked, what is taken is counted in 64 bits, not modulo them */
+    model.hidden_size = 1 << 20;
+    assert_ok(
+        weights_read_plan(&model, 1, UINT64_MAX / 2, BACKEND_WEIGHTS_F32, 64, 0, &shape, &text));
+    assert_true(shape.total_bytes > shape.read_bytes);
+    assert_int_equal(
+        weights_read_plan(&model, 1, UINT64_MAX, BACKEND_WEIGHTS_F32, 64, 0, &shape, &text),
+        STATUS_OVERFLOW);
+    assert_said("more than 64 bits count");
 }
 
 /* Heads times dim, over all ranks; a latent's are wide. */
@@ -97,43 +107,10 @@ static void test_products(void **state) {
     static const uint32_t shapes[][4] = {
         {1, 16, 16, 1}, {1, 208, 112, 3}, {3, 208, 112, 3}, {17, 48, 2880, 5}, {2, 16, 64, 32}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const uint32_t batch = shapes[i][0], rows = shapes[i][1], cols = shapes[i][2];
         struct backend_device *device = open_cpu(ops, shapes[i][3]);
         if (device == NULL)
             skip();
-        float *weights = malloc(sizeof(float) * rows * cols);
-        float *inputs = malloc(sizeof(float) * batch * cols);
-        float *outputs = malloc(sizeof(float) * batch * rows);
-        assert_true(weights != NULL && inputs != NULL && outputs != NULL);
-        for (uint32_t v = 0; v < rows * cols; v++)
-            weights[v] = (float)sin(v * 1.7);
-        for (uint32_t v = 0; v < batch * cols; v++)
-            inputs[v] = (float)cos(v * 0.3);
-        memset(outputs, 0xFF, sizeof(float) * batch * rows);
-        const struct backend_product work = {.format = BACKEND_WEIGHTS_F32,
-                                             .batch = batch,
-                                             .rows = rows,
-                                             .cols = cols,
-                                             .dev_weights = weights,
-                                             .dev_inputs = inputs,
-                                             .dev_outputs = outputs};
-        assert_ok(ops->product(device, &work, &text));
-        for (uint32_t b = 0; b < batch; b++)
-            for (uint32_t r = 0; r < rows; r++) {
-                double sum = 0, size = 0;
-                for (uint32_t c = 0; c < cols; c++) {
-                    const double term = (double)weights[r * cols + c] * inputs[b * cols + c];
-                    sum += term;
-                    size += fabs(term);
-                }
-                const double off = fabs(outputs[b * rows + r] - sum);
-                if (!(off <= size * 1e-6))
-                    fail_msg("%u x %u x %u, sequence %u row %u: %g where %g is expected", batch,
-                             rows, cols, b, r, (double)outputs[b * rows + r], sum);
-            }
-        free(weights);
-        free(inputs);
-        free(outputs);
+        product_exact(ops, device, shapes[i][0], shapes[i][1], shapes[i][2]);
         ops->close(device);
     }
 }
