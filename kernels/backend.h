@@ -194,7 +194,8 @@ enum backend_weights {
 };
 
 /* outputs[b][r] = sum over c of inputs[b][c] * weights[r][c], accumulated in fp32: what a decode
- * step does with a weight matrix. cols and rows are multiples of 16, addresses too. */
+ * step does with a weight matrix. cols and rows are multiples of 16, addresses of 256: libraries
+ * choose how to multiply by that. */
 struct backend_product {
     enum backend_weights format; /* one of the backend's list */
     uint32_t batch, rows, cols;

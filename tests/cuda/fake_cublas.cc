@@ -4,6 +4,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -36,6 +37,11 @@ struct product {
     unsigned char *workspace;
     size_t workspace_bytes;
 };
+
+/* As the library asks of a workspace, and of matrices where no preference says otherwise. */
+bool on_256(const void *address) {
+    return reinterpret_cast<uintptr_t>(address) % 256 == 0;
+}
 
 float e4m3(unsigned char code) {
     const int exponent = code >> 3 & 15, mantissa = code & 7;
@@ -144,6 +150,8 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes) {
     ENTER();
+    if (!on_256(workspace))
+        return CUBLAS_STATUS_INVALID_VALUE;
     handle->workspace = workspace;
     handle->workspace_bytes = bytes;
     return CUBLAS_STATUS_SUCCESS;
@@ -277,7 +285,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cudaStream_t stream) {
     ENTER();
     if (algorithm == nullptr || algorithm->data[0] != 0xF8 || c != d ||
-        d_layout->data[WORD_TYPE] != CUDA_R_32F)
+        d_layout->data[WORD_TYPE] != CUDA_R_32F || !on_256(a) || !on_256(b) || !on_256(d) ||
+        !on_256(workspace))
         return CUBLAS_STATUS_INVALID_VALUE;
     const product p = {
         (int)d_layout->data[WORD_ROWS],
