@@ -113,7 +113,7 @@ static void skip_there(struct runner_work *work) {
         bool there = false;
         if (runner->resume != NULL) {
             result_values(runner->run, &work->entries[i].result, &row);
-            there = resume_has(runner->resume, row.values);
+            there = resume_take(runner->resume, row.values);
         }
         if (!ranks_any(work->ranks, there))
             continue;
