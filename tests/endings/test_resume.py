@@ -24,7 +24,7 @@ OTHER = {
 # Columns that are no part of the model or the format.
 OTHER_COLUMN = {
     "--threads": "2",
-    "--seed": "9007199254740993",  # a double has it as ...992
+    "--seed": "2",
     "--data": "sink",
     "--page-order": "sequential",
     "--page-tokens": "8",
@@ -74,6 +74,11 @@ class Resume(unittest.TestCase):
         self.assertEqual(self.measured("--share-prefix", "16", "--kv-scale", "one"), 1)
         self.assertEqual(self.measured("--share-prefix", "0.015625k"), 0)
         self.assertEqual(self.measured("--share-prefix", "8", "--share-prefix", "16"), 0)
+
+    def test_seeds_that_are_one_double(self):
+        for seed in ("9007199254740992", "9007199254740993"):
+            self.assertEqual(self.measured("--seed", seed), 1)
+            self.assertEqual(self.measured("--seed", seed), 0)
 
     def test_lengths_that_were_edited(self):
         self.assertEqual(self.measured("--lengths", "LENGTHS"), 1)

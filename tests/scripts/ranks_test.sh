@@ -80,7 +80,6 @@ for so in 'row["status"] == "ok" and row["ranks"] == row["tp"] == len(ranks) == 
     'row["step_ns"]["median"] == ranks[row["slowest_rank"]]["step_ns"]' \
     'ranks[row["slowest_rank"]]["kv_ns"] == max(rank["kv_ns"] for rank in ranks)' \
     'all(rank["weights_ns"] is None for rank in ranks)' \
-    'row["other_load_percent"] is None' \
     'row["kv_tokens_per_s"] * ranks[row["slowest_rank"]]["kv_ns"] * 1e-9 - 2 < 1e-6'; do
     check "two ranks: $so" rows "$work/predicted" "$so"
 done
@@ -112,6 +111,7 @@ fi
 several=(--tp 2 -m gpt-oss-20b --device cpu --llc 32MiB --tokens 1k --samples 2 --kv-format 'bf16,q8_0' -o jsonl)
 RANK1='--kernel simple' ranks 2 run "${several[@]}"
 cp "$work/out" "$work/simple1"
+check 'other ranks are no load by others' rows - 'row["other_load_percent"] is None'
 check 'a slow rank 1: it is the slowest' rows - 'row["slowest_rank"] == 1'
 check 'a slow rank 1: the times of groups are its' rows - \
     'sum(group["ns"] for group in row["groups"]) ** 2 > ranks[0]["kv_ns"] * ranks[1]["kv_ns"]'
