@@ -49,22 +49,29 @@ static enum status on_row(void *context, const struct result *result, struct sta
     return session_output_row(&run->output, row.values, text);
 }
 
-/* Paths under the user's home are nobody's business: they become ~. */
+/* Paths under the user's home are nobody's business: each of a word's becomes ~. NULL: no memory.
+ */
+static char *public_word(const char *from, const char *home) {
+    size_t length = home != NULL ? strlen(home) : 0;
+    while (length > 0 && home[length - 1] == '/')
+        length--;
+    char *const out = malloc(strlen(from) + 1);
+    char *to = out;
+    while (out != NULL && *from != '\0') {
+        const bool is_home = length > 0 && strncmp(from, home, length) == 0 &&
+                             (from[length] == '\0' || strchr("/,", from[length]) != NULL);
+        *to++ = is_home ? '~' : *from;
+        from += is_home ? length : 1;
+    }
+    if (out != NULL)
+        *to = '\0';
+    return out;
+}
+
 static char **public_argv(int argc, char *const *argv) {
     char **out = calloc((size_t)argc + 1, sizeof *out);
-    const char *home = getenv("HOME");
-    const size_t home_length = home != NULL && strlen(home) > 1 ? strlen(home) : 0;
-    for (int i = 0; out != NULL && i < argc; i++) {
-        const char *from = i == 0 ? "kvgauge" : argv[i];
-        out[i] = malloc(strlen(from) + 1);
-        if (out[i] == NULL)
-            continue;
-        const char *found = home_length > 0 ? strstr(from, home) : NULL;
-        if (found == NULL)
-            (void)strcpy(out[i], from);
-        else
-            (void)sprintf(out[i], "%.*s~%s", (int)(found - from), from, found + home_length);
-    }
+    for (int i = 0; out != NULL && i < argc; i++)
+        out[i] = public_word(i == 0 ? "kvgauge" : argv[i], getenv("HOME"));
     return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "model_reads.h"
 #include "number.h"
+#include "result_value.h"
 #include "words.h"
 
 const struct writer_field result_group_fields[RESULT_GROUP_FIELD_COUNT] = {
@@ -37,35 +38,17 @@ static double all_ns(const struct result_groups *groups) {
 void result_groups_values(const struct result_groups *groups, struct writer_value *values) {
     const double all = all_ns(groups);
     for (uint32_t g = 0; g < groups->count; g++, values += RESULT_GROUP_FIELD_COUNT) {
-        for (size_t i = 0; i < RESULT_GROUP_FIELD_COUNT; i++)
-            values[i] = (struct writer_value){.kind = WRITER_NULL};
-        const struct {
-            enum result_group_field field;
-            const char *text;
-        } texts[] = {{RESULT_GROUP_KIND, groups->groups[g].kind},
-                     {RESULT_GROUP_WORDS, groups->groups[g].words},
-                     {RESULT_GROUP_KERNEL, groups->groups[g].kernel}};
-        const struct {
-            enum result_group_field field;
-            uint64_t number;
-        } numbers[] = {{RESULT_GROUP_LAYERS, groups->groups[g].layers},
-                       {RESULT_GROUP_FORMULA_BYTES, groups->groups[g].formula_bytes},
-                       {RESULT_GROUP_POOL_BYTES, groups->groups[g].pool_bytes},
-                       {RESULT_GROUP_READ_BYTES, groups->groups[g].read_bytes},
-                       {RESULT_GROUP_WRITTEN_BYTES, groups->groups[g].written_bytes}};
-        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-            if (texts[i].text != NULL)
-                values[texts[i].field] =
-                    (struct writer_value){.kind = WRITER_TEXT, .as.text = texts[i].text};
-        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-            values[numbers[i].field] =
-                (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = numbers[i].number};
-        if (all <= 0)
-            continue;
-        values[RESULT_GROUP_NS] =
-            (struct writer_value){.kind = WRITER_REAL, .as.real = groups->groups[g].ns};
+        values[RESULT_GROUP_KIND] = result_value_text(groups->groups[g].kind);
+        values[RESULT_GROUP_WORDS] = result_value_text(groups->groups[g].words);
+        values[RESULT_GROUP_LAYERS] = result_value_number(groups->groups[g].layers);
+        values[RESULT_GROUP_KERNEL] = result_value_text(groups->groups[g].kernel);
+        values[RESULT_GROUP_FORMULA_BYTES] = result_value_number(groups->groups[g].formula_bytes);
+        values[RESULT_GROUP_POOL_BYTES] = result_value_number(groups->groups[g].pool_bytes);
+        values[RESULT_GROUP_READ_BYTES] = result_value_number(groups->groups[g].read_bytes);
+        values[RESULT_GROUP_WRITTEN_BYTES] = result_value_number(groups->groups[g].written_bytes);
+        values[RESULT_GROUP_NS] = result_value_known_real(all > 0, groups->groups[g].ns);
         values[RESULT_GROUP_SHARE] =
-            (struct writer_value){.kind = WRITER_REAL, .as.real = 100 * groups->groups[g].ns / all};
+            result_value_known_real(all > 0, 100 * groups->groups[g].ns / all);
     }
 }
 

@@ -1,10 +1,13 @@
 /* Gathers what ranks measured. */
 #include "result_ranks.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "number.h"
 #include "reduce.h"
+#include "result_value.h"
 
 const struct writer_field result_rank_fields[RESULT_RANK_FIELD_COUNT] = {
 #define RESULT_RANK(ID, name) {#name, NULL, 0},
@@ -41,7 +44,8 @@ static enum status medians(const struct measure_series *series, struct result_ra
     } parts[] = {{series->step_ns, &out->step_ns},
                  {series->part_ns[MEASURE_APPEND], &out->append_ns},
                  {series->part_ns[MEASURE_ATTEND], &out->attend_ns},
-                 {series->part_ns[MEASURE_REDUCE], &out->reduce_ns}};
+                 {series->part_ns[MEASURE_REDUCE], &out->reduce_ns},
+                 {series->part_ns[MEASURE_WEIGHTS], &out->weights_ns}};
     struct writer_summary summary = {0};
     enum status status = measure_summarise_kv(series, &summary, text);
     out->kv_ns = summary.median;
@@ -88,6 +92,85 @@ enum status result_ranks_share(const struct ranks *ranks, const struct backend_f
     return STATUS_OK;
 }
 
+void result_ranks_share_groups(const struct ranks *ranks, const struct result_ranks *shared,
+                               double *ns, uint32_t count) {
+    ranks_broadcast(ranks, shared->slowest, ns, count * sizeof *ns);
+}
+
+void result_ranks_share_verify(const struct ranks *ranks, bool *has, struct verify_result *verify) {
+    struct verified {
+        bool has;
+        struct verify_result found;
+    } mine = {.has = *has, .found = *verify}, all[RANKS_MOST];
+    if (ranks->count == 1)
+        return;
+    ranks_gather(ranks, &mine, sizeof mine, all);
+    for (uint32_t r = 0; r < ranks->count; r++) {
+        const struct verify_result *found = &all[r].found;
+        if (!all[r].has)
+            continue;
+        if (!*has)
+            *verify = *found;
+        *has = true;
+        verify->kernel_error = fmax(verify->kernel_error, found->kernel_error);
+        verify->k_error = fmax(verify->k_error, found->k_error);
+        verify->v_error = fmax(verify->v_error, found->v_error);
+        verify->format_error = fmax(verify->format_error, found->format_error);
+        verify->verified_fraction = fmin(verify->verified_fraction, found->verified_fraction);
+    }
+}
+
+static bool same_device(const struct result_rank_energy *a, const struct result_rank_energy *b) {
+    return a->machine == b->machine && strcmp(a->pci_bus_id, b->pci_bus_id) == 0;
+}
+
+void result_ranks_sum_energy(const struct result_rank_energy *each, uint32_t count,
+                             struct measure_energy *out) {
+    double power_w = 0, step_j = 0;
+    bool known = true;
+    for (uint32_t r = 0; r < count; r++) {
+        known = known && each[r].known;
+        uint32_t sharers = 0;
+        bool counted = false; /* with an earlier rank */
+        double shared_w = 0, steps_per_j = 0;
+        for (uint32_t other = 0; other < count; other++) {
+            if (!same_device(&each[r], &each[other]))
+                continue;
+            counted = counted || other < r;
+            sharers++;
+            shared_w += each[other].power_w;
+            steps_per_j += 1 / each[other].step_j;
+        }
+        if (counted)
+            continue;
+        power_w += shared_w / sharers;
+        step_j += sharers / steps_per_j;
+    }
+    out->has_power = out->has_energy = known;
+    out->power_w = known ? power_w : 0;
+    out->step_j = known ? step_j : 0;
+}
+
+void result_ranks_share_watch(const struct ranks *ranks, const struct result_ranks *shared,
+                              const struct backend_facts *facts, struct telemetry_watch *watch,
+                              struct measure_energy *energy) {
+    if (ranks->count == 1)
+        return;
+    struct result_rank_energy all[RANKS_MOST],
+        mine = {.machine = ranks->machine,
+                .known = energy->has_power && energy->has_energy,
+                .power_w = energy->power_w,
+                .step_j = energy->step_j};
+    (void)snprintf(mine.pci_bus_id, sizeof mine.pci_bus_id, "%s", facts->pci_bus_id);
+    ranks_gather(ranks, &mine, sizeof mine, all);
+    /* For Linux the other ranks of a machine are others, too. */
+    if (ranks->local_count > 1)
+        watch->before.known &= ~telemetry_bit(TELEMETRY_LOAD);
+    ranks_broadcast(ranks, shared->slowest, watch, sizeof *watch);
+    ranks_broadcast(ranks, shared->slowest, energy, sizeof *energy);
+    result_ranks_sum_energy(all, ranks->count, energy);
+}
+
 void result_ranks_words(const struct result_ranks *ranks, char *out, size_t bytes) {
     out[0] = '\0';
     if (!ranks->has_times)
@@ -106,32 +189,19 @@ void result_ranks_words(const struct result_ranks *ranks, char *out, size_t byte
 void result_ranks_values(const struct result_ranks *ranks, struct writer_value *values) {
     for (uint32_t r = 0; r < ranks->count; r++, values += RESULT_RANK_FIELD_COUNT) {
         const struct result_rank *rank = &ranks->each[r];
-        const struct {
-            enum result_rank_field field;
-            uint64_t number;
-        } numbers[] = {{RESULT_RANK_RANK, r},
-                       {RESULT_RANK_THREADS, rank->threads},
-                       {RESULT_RANK_FORMULA_BYTES, rank->formula_bytes},
-                       {RESULT_RANK_POOL_BYTES, rank->pool_bytes},
-                       {RESULT_RANK_READ_BYTES, rank->read_bytes}};
-        const struct {
-            enum result_rank_field field;
-            double real;
-        } reals[] = {{RESULT_RANK_STEP_NS, rank->step_ns},
-                     {RESULT_RANK_APPEND_NS, rank->append_ns},
-                     {RESULT_RANK_ATTEND_NS, rank->attend_ns},
-                     {RESULT_RANK_KV_NS, rank->kv_ns},
-                     {RESULT_RANK_REDUCE_NS, rank->reduce_ns},
-                     {RESULT_RANK_CEILING, rank->ceiling_gb_per_s}};
-        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-            values[numbers[i].field] =
-                (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = numbers[i].number};
-        for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
-            values[reals[i].field] =
-                (struct writer_value){.kind = WRITER_REAL, .as.real = reals[i].real};
-        values[RESULT_RANK_DEVICE] =
-            (struct writer_value){.kind = WRITER_TEXT, .as.text = rank->device};
-        if (rank->threads == 0)
-            values[RESULT_RANK_THREADS] = (struct writer_value){.kind = WRITER_NULL};
+        values[RESULT_RANK_RANK] = result_value_number(r);
+        values[RESULT_RANK_DEVICE] = result_value_text(rank->device);
+        values[RESULT_RANK_THREADS] = result_value_known_number(rank->threads > 0, rank->threads);
+        values[RESULT_RANK_FORMULA_BYTES] = result_value_number(rank->formula_bytes);
+        values[RESULT_RANK_POOL_BYTES] = result_value_number(rank->pool_bytes);
+        values[RESULT_RANK_READ_BYTES] = result_value_number(rank->read_bytes);
+        values[RESULT_RANK_STEP_NS] = result_value_real(rank->step_ns);
+        values[RESULT_RANK_APPEND_NS] = result_value_real(rank->append_ns);
+        values[RESULT_RANK_ATTEND_NS] = result_value_real(rank->attend_ns);
+        values[RESULT_RANK_KV_NS] = result_value_real(rank->kv_ns);
+        values[RESULT_RANK_REDUCE_NS] = result_value_real(rank->reduce_ns);
+        values[RESULT_RANK_WEIGHTS_NS] =
+            result_value_known_real(rank->weights_ns > 0, rank->weights_ns);
+        values[RESULT_RANK_CEILING] = result_value_real(rank->ceiling_gb_per_s);
     }
 }

@@ -8,55 +8,137 @@
 #include <unistd.h>
 
 #include "json_text.h"
+#include "options.h"
 
-/* What makes a row the same row. */
+/* What makes a row the same row, beside what its command line says. The suite is part of it because
+ * its own lines do not stand in argv: there the same command line asks for the same. */
 static const enum result_field key_fields[] = {
-    RESULT_MODEL,  RESULT_K_FORMAT, RESULT_V_FORMAT,           RESULT_INDEX_FORMAT,   RESULT_TOKENS,
-    RESULT_SEQS,   RESULT_TP,       RESULT_PAGE_TOKENS,        RESULT_PAGE_ORDER,     RESULT_DATA,
-    RESULT_ROTATE, RESULT_SEED,     RESULT_WEIGHTS_READ_BYTES, RESULT_WEIGHTS_FORMAT, RESULT_RANKS,
+    RESULT_SUITE,
+    RESULT_THREADS,
+    RESULT_MODEL,
+    RESULT_K_FORMAT,
+    RESULT_V_FORMAT,
+    RESULT_INDEX_FORMAT,
+    RESULT_TOKENS,
+    RESULT_SEQS,
+    RESULT_TP,
+    RESULT_PAGE_TOKENS,
+    RESULT_PAGE_ORDER,
+    RESULT_DATA,
+    RESULT_ROTATE,
+    RESULT_SEED,
+    RESULT_FORMULA_BYTES,
+    RESULT_WEIGHTS_READ_BYTES,
+    RESULT_WEIGHTS_FORMAT,
+    RESULT_RANKS,
 };
-enum { KEY_FIELDS = sizeof key_fields / sizeof key_fields[0], KEY_BYTES = 512 };
+enum { KEY_FIELDS = sizeof key_fields / sizeof key_fields[0] };
 
-static void add(char *key, const char *text) {
-    const size_t used = strlen(key);
-    (void)snprintf(key + used, KEY_BYTES - used, "%.100s\n", text);
+static void put_text(FILE *key, const char *text) {
+    (void)fprintf(key, "%s\n", text);
 }
 
-static void key_of_values(const struct writer_value *values, char *key) {
-    key[0] = '\0';
+/* Of both sides as the double that JSON makes of it. */
+static void put_number(FILE *key, double number) {
+    (void)fprintf(key, "%.0f\n", number);
+}
+
+/* What has no column of its own, and the seed, of which a double may lack digits. False: not a
+ * command line that this version understands. */
+static bool put_options(FILE *key, const char *const *argv, size_t argc) {
+    for (size_t i = 0; i < argc; i++)
+        if (argv[i] == NULL) /* no memory for what is shown of it */
+            return false;
+    struct options options;
+    const bool understood = options_parse((int)argc, (char *const *)(uintptr_t)argv, &options,
+                                          &(struct status_text){""}) == STATUS_OK;
+    if (understood) {
+        (void)fprintf(key, "%llu %u %d %d %llu %d %u\n", (unsigned long long)options.seed,
+                      options.state_value_bytes, options.kv_scale_amax, (int)options.lengths,
+                      (unsigned long long)options.share_prefix_tokens, options.window_as_full,
+                      options.draft_layers);
+        put_text(key, options.lengths_file != NULL ? options.lengths_file : "");
+        put_text(key, options.kernel != NULL ? options.kernel : "");
+    }
+    options_free(&options);
+    return understood;
+}
+
+/* The key that is written between the two; "" where `understood` is false: a row that is no other's
+ * equal. NULL: no memory. */
+struct key {
+    FILE *file;
+    char *text;
+    size_t bytes;
+};
+
+static bool key_begin(struct key *key) {
+    *key = (struct key){0};
+    key->file = open_memstream(&key->text, &key->bytes);
+    return key->file != NULL;
+}
+
+static char *key_end(struct key *key, bool understood) {
+    const bool failed = ferror(key->file) != 0;
+    if (fclose(key->file) != 0 || failed) {
+        free(key->text);
+        return NULL;
+    }
+    if (!understood)
+        key->text[0] = '\0';
+    return key->text;
+}
+
+static char *key_of_values(const struct writer_value *values) {
+    struct key key;
+    if (!key_begin(&key))
+        return NULL;
     for (size_t i = 0; i < KEY_FIELDS; i++) {
         const struct writer_value *value = &values[key_fields[i]];
-        char number[32];
-        /* through a double, as JSON's numbers are read below: a seed may have more digits */
-        (void)snprintf(number, sizeof number, "%.0f", (double)value->as.number);
-        add(key, value->kind == WRITER_TEXT       ? value->as.text
-                 : value->kind == WRITER_UNSIGNED ? number
-                                                  : "");
+        if (value->kind == WRITER_UNSIGNED)
+            put_number(key.file, (double)value->as.number);
+        else
+            put_text(key.file, value->kind == WRITER_TEXT ? value->as.text : "");
     }
+    const struct writer_value *argv = &values[RESULT_ARGV];
+    return key_end(&key, put_options(key.file, argv->as.texts.values, argv->as.texts.count));
 }
 
-static void key_of_row(const cJSON *row, char *key) {
-    key[0] = '\0';
+static char *key_of_row(const cJSON *row) {
+    const cJSON *words = cJSON_GetObjectItemCaseSensitive(row, result_fields[RESULT_ARGV].name);
+    const size_t most = (size_t)cJSON_GetArraySize(words);
+    const char **argv = calloc(most + 1, sizeof *argv);
+    struct key key;
+    if (argv == NULL || !key_begin(&key)) {
+        free(argv);
+        return NULL;
+    }
     for (size_t i = 0; i < KEY_FIELDS; i++) {
         const cJSON *item =
             cJSON_GetObjectItemCaseSensitive(row, result_fields[key_fields[i]].name);
-        char number[32] = "";
         if (cJSON_IsNumber(item))
-            (void)snprintf(number, sizeof number, "%.0f", item->valuedouble);
-        add(key, cJSON_IsString(item) ? item->valuestring : number);
+            put_number(key.file, item->valuedouble);
+        else
+            put_text(key.file, cJSON_IsString(item) ? item->valuestring : "");
     }
+    size_t argc = 0;
+    const cJSON *word;
+    cJSON_ArrayForEach(word, words) if (cJSON_IsString(word)) argv[argc++] = word->valuestring;
+    char *text = key_end(&key, put_options(key.file, argv, argc));
+    free(argv);
+    return text;
 }
 
-static enum status keep(struct resume *resume, const char *key, struct status_text *text) {
+/* Takes the key over. */
+static enum status keep(struct resume *resume, char *key, struct status_text *text) {
     char **wider = realloc(resume->keys, (resume->count + 1) * sizeof *wider);
-    char *copy = malloc(strlen(key) + 1);
     if (wider != NULL)
         resume->keys = wider;
-    if (wider == NULL || copy == NULL) {
-        free(copy);
+    if (wider == NULL || key == NULL) {
+        free(key);
         return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for the rows of --resume");
     }
-    resume->keys[resume->count++] = strcpy(copy, key);
+    resume->keys[resume->count++] = key;
     return STATUS_OK;
 }
 
@@ -69,7 +151,7 @@ static enum status read_row(const char *line, size_t size, const char *origin, c
         return status;
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(row, "device");
     const cJSON *outcome = cJSON_GetObjectItemCaseSensitive(row, "status");
-    char key[KEY_BYTES], shown[96];
+    char shown[96];
     if (!cJSON_IsString(found) || !cJSON_IsString(outcome)) {
         status = status_set(text, STATUS_BAD_INPUT, "%s: not a row of kvgauge run", origin);
     } else if (strcmp(found->valuestring, device) != 0) {
@@ -80,8 +162,7 @@ static enum status read_row(const char *line, size_t size, const char *origin, c
                             origin, shown, device);
     } else if (strcmp(outcome->valuestring, "wrong") != 0 &&
                strcmp(outcome->valuestring, "interrupted") != 0) {
-        key_of_row(row, key);
-        status = keep(resume, key, text);
+        status = keep(resume, key_of_row(row), text);
     }
     cJSON_Delete(row);
     return status;
@@ -131,6 +212,8 @@ static enum status read_rows(const char *path, const char *device, struct resume
         char origin[300];
         (void)snprintf(origin, sizeof origin, "--resume %.200s, line %u", path, number);
         if (line[size - 1] != '\n') {
+            if (feof(resume->file) == 0)
+                break;
             status = read_tail(line, (size_t)size, origin, device, resume, &no_break, text);
             end += no_break ? size : 0;
             break;
@@ -139,6 +222,9 @@ static enum status read_rows(const char *path, const char *device, struct resume
             status = read_row(line, (size_t)size, origin, device, resume, text);
         end += size;
     }
+    /* What could not be read may be there: nothing is cut off then. */
+    if (status == STATUS_OK && feof(resume->file) == 0)
+        status = status_set(text, STATUS_IO, "--resume %s: %s", path, strerror(errno));
     free(line);
     return status == STATUS_OK ? cut_off(resume->file, path, end, no_break, text) : status;
 }
@@ -165,11 +251,16 @@ void resume_free(struct resume *resume) {
     *resume = (struct resume){0};
 }
 
-bool resume_has(const struct resume *resume, const struct writer_value *values) {
-    char key[KEY_BYTES];
-    key_of_values(values, key);
-    for (size_t i = 0; i < resume->count; i++)
-        if (strcmp(resume->keys[i], key) == 0)
-            return true;
-    return false;
+bool resume_take(struct resume *resume, const struct writer_value *values) {
+    char *key = key_of_values(values);
+    bool found = false;
+    for (size_t i = 0; i < resume->count && key != NULL && key[0] != '\0' && !found; i++) {
+        found = resume->keys[i] != NULL && strcmp(resume->keys[i], key) == 0;
+        if (found) {
+            free(resume->keys[i]);
+            resume->keys[i] = NULL;
+        }
+    }
+    free(key);
+    return found;
 }

@@ -25,8 +25,8 @@ void runner_say(const struct runner_work *work, const struct runner_entry *entry
     if (work->ranks->rank > 0)
         return;
     char line[256];
-    (void)snprintf(line, sizeof line, "%s %s: %s", work->one->model.name,
-                   entry->result.format->name, what);
+    (void)snprintf(line, sizeof line, "%s%s%s: %s", work->one->model.name, entry != NULL ? " " : "",
+                   entry != NULL ? entry->result.format->name : "", what);
     progress_show(work->runner->quarters_done, line);
 }
 
@@ -113,7 +113,7 @@ static void skip_there(struct runner_work *work) {
         bool there = false;
         if (runner->resume != NULL) {
             result_values(runner->run, &work->entries[i].result, &row);
-            there = resume_has(runner->resume, row.values);
+            there = resume_take(runner->resume, row.values);
         }
         if (!ranks_any(work->ranks, there))
             continue;
@@ -167,6 +167,7 @@ static void build(struct runner_work *work, struct runner_entry *entry) {
         runner->quarters_done += entry->done ? 0 : 1;
     }
     status = ranks_agree(work->ranks, status, &why);
+    result_ranks_share_verify(work->ranks, &result->has_verify, &result->verify);
     if (status != STATUS_OK) {
         runner_fail(entry, status, &why);
         tear_down(entry);
@@ -249,61 +250,83 @@ static bool same_format(const struct options_format *a, const struct options_for
     return strcmp(a->name, b->name) == 0;
 }
 
+static enum status create_entries(struct runner_work *work, struct status_text *text) {
+    const struct options *options = work->one->options;
+    work->count = work->baseline = options->format_count;
+    work->entries = calloc(work->count, sizeof *work->entries);
+    if (work->entries == NULL)
+        return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats",
+                          work->count);
+    for (size_t i = 0; i < work->count; i++) {
+        work->entries[i].result.which = work->one;
+        work->entries[i].result.format = &options->formats[i];
+        if (work->baseline == work->count && same_format(&options->formats[i], &options->baseline))
+            work->baseline = i;
+    }
+    return STATUS_OK;
+}
+
+static void destroy_entries(struct runner_work *work) {
+    for (size_t i = 0; i < work->count && work->entries != NULL; i++) {
+        tear_down(&work->entries[i]);
+        measure_series_free(&work->entries[i].result.series);
+    }
+    free(work->entries);
+}
+
+/* Everything that is known before anything of the cache is built. */
+static void plan(struct runner_work *work) {
+    struct runner *runner = work->runner;
+    struct backend_facts facts;
+    runner_ranks_facts(work->ranks, runner->ops, runner->device, &facts);
+    plan_weights(work, &facts);
+    run_weights_budget(runner->options, &facts, &work->entries[0].result.weights.shape,
+                       &work->budget);
+    runner_ranks_least(work->ranks, &work->budget);
+    plan_entries(work);
+    skip_there(work);
+    take_weights(work, &facts);
+}
+
+/* Rows that cannot run. */
+static enum status give_refused(struct runner_work *work, runner_row row, void *context,
+                                struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < work->count && status == STATUS_OK; i++) {
+        struct runner_entry *entry = &work->entries[i];
+        if (entry->result.status == RESULT_OK || entry->done)
+            continue;
+        entry->done = true;
+        progress_clear();
+        status = ranks_agree(work->ranks, row(context, &entry->result, text), text);
+        work->runner->quarters_done += 4;
+    }
+    return status;
+}
+
+static enum status say_interrupted(const struct runner_work *work, enum status status,
+                                   struct status_text *text) {
+    if (status == STATUS_OK && ranks_any(work->ranks, interrupt_asked()))
+        return status_set(text, STATUS_INTERRUPTED, "interrupted");
+    return status;
+}
+
 enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
                             void *context, struct status_text *text) {
     static const struct ranks alone = {.count = 1, .local_count = 1};
-    const struct options *options = one->options;
-    struct runner_work work = {.runner = runner,
-                               .one = one,
-                               .count = options->format_count,
-                               .ranks = runner->ranks != NULL ? runner->ranks : &alone};
-    work.entries = calloc(work.count, sizeof *work.entries);
-    enum status status = STATUS_OK;
-    if (work.entries == NULL)
-        status =
-            status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for %zu formats", work.count);
-    status = ranks_agree(work.ranks, status, text);
-    if (status != STATUS_OK) {
-        free(work.entries);
-        return status;
+    struct runner_work work = {
+        .runner = runner, .one = one, .ranks = runner->ranks != NULL ? runner->ranks : &alone};
+    enum status status = ranks_agree(work.ranks, create_entries(&work, text), text);
+    if (status == STATUS_OK) {
+        plan(&work);
+        status = give_refused(&work, row, context, text);
     }
-    work.baseline = work.count;
-    for (size_t i = 0; i < work.count; i++) {
-        work.entries[i].result.which = one;
-        work.entries[i].result.format = &options->formats[i];
-        if (work.baseline == work.count && same_format(&options->formats[i], &options->baseline))
-            work.baseline = i;
-    }
-    struct backend_facts facts;
-    runner_ranks_facts(work.ranks, runner->ops, runner->device, &facts);
-    plan_weights(&work, &facts);
-    run_weights_budget(runner->options, &facts, &work.entries[0].result.weights.shape,
-                       &work.budget);
-    runner_ranks_least(work.ranks, &work.budget);
-    plan_entries(&work);
-    skip_there(&work);
-    take_weights(&work, &facts);
-    for (size_t i = 0; i < work.count && status == STATUS_OK; i++)
-        if (work.entries[i].result.status != RESULT_OK && !work.entries[i].done) {
-            work.entries[i].done = true;
-            progress_clear();
-            status = ranks_agree(work.ranks, row(context, &work.entries[i].result, text), text);
-            runner->quarters_done += 4;
-        }
-    while (status == STATUS_OK && cut_batch(&work) > 0) {
-        status = run_batch(&work, row, context, text);
-        if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
-            status = status_set(text, STATUS_INTERRUPTED, "interrupted");
-    }
+    while (status == STATUS_OK && cut_batch(&work) > 0)
+        status = say_interrupted(&work, run_batch(&work, row, context, text), text);
     /* It may have come while weights were written, and left no batch. */
-    if (status == STATUS_OK && ranks_any(work.ranks, interrupt_asked()))
-        status = status_set(text, STATUS_INTERRUPTED, "interrupted");
+    status = say_interrupted(&work, status, text);
     weights_read_destroy(work.weights);
-    for (size_t i = 0; i < work.count; i++) {
-        tear_down(&work.entries[i]);
-        measure_series_free(&work.entries[i].result.series);
-    }
-    free(work.entries);
+    destroy_entries(&work);
     return status;
 }
 

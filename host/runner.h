@@ -17,7 +17,7 @@ struct runner {
     const struct options *options; /* the command line: kernel, budget, weights */
     const struct result_run *run;
     struct telemetry *telemetry; /* NULL: nothing is known of the device's circumstances */
-    const struct resume *resume; /* rows that are not to be given again; NULL: none */
+    struct resume *resume;       /* rows that are not to be given again; NULL: none */
     uint64_t rows_there;         /* of those, so far */
     const struct ranks *ranks;   /* NULL: alone. All of them run the same cases, and rank 0 alone
                                     needs `resume` and a `row` that writes */
@@ -36,7 +36,8 @@ typedef enum status (*runner_row)(void *context, const struct result *result,
 enum status runner_run_case(struct runner *runner, const struct run_case *one, runner_row row,
                             void *context, struct status_text *text);
 
-/* About how many bytes a case's batch wants at least (baseline and largest other), for --list. */
+/* The pools of all formats of a case together, for --list; of those that can be, where the status
+ * is not STATUS_OK. */
 enum status runner_case_bytes(const struct run_case *one, uint64_t *sum_bytes,
                               struct status_text *text);
 

@@ -27,7 +27,7 @@ struct runner_work {
 };
 
 void runner_fail(struct runner_entry *entry, enum status status, const struct status_text *why);
-/* The progress line. */
+/* The progress line; entry NULL: about all of them. */
 void runner_say(const struct runner_work *work, const struct runner_entry *entry, const char *what);
 
 /* Measures the entries in the batch against each other; what fails ends up in their results. */

@@ -5,6 +5,7 @@
 
 #include "checked.h"
 #include "model_reads.h"
+#include "result_value.h"
 #include "words.h"
 
 /* Longer than any context: what has not overtaken there never does. */
@@ -51,10 +52,6 @@ static struct share_sums sums_of(const struct step_share *share) {
     return sums;
 }
 
-static struct writer_value real_value(double real) {
-    return (struct writer_value){.kind = WRITER_REAL, .as.real = real};
-}
-
 size_t step_share_values(const struct step_share *share, struct writer_value *values) {
     const struct share_sums sums = sums_of(share);
     size_t count = 0;
@@ -62,14 +59,12 @@ size_t step_share_values(const struct step_share *share, struct writer_value *va
         if (share->bytes[part] == 0)
             continue;
         struct writer_value *row = values + count++ * STEP_SHARE_FIELD_COUNT;
-        row[STEP_SHARE_FIELD_PART] =
-            (struct writer_value){.kind = WRITER_TEXT, .as.text = part_names[part]};
-        row[STEP_SHARE_FIELD_READ_BYTES] =
-            (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = share->bytes[part]};
+        row[STEP_SHARE_FIELD_PART] = result_value_text(part_names[part]);
+        row[STEP_SHARE_FIELD_READ_BYTES] = result_value_number(share->bytes[part]);
         row[STEP_SHARE_FIELD_BYTES_PERCENT] =
-            real_value(100 * (double)share->bytes[part] / sums.bytes);
-        row[STEP_SHARE_FIELD_NS] = real_value(share->ns[part]);
-        row[STEP_SHARE_FIELD_TIME_PERCENT] = real_value(100 * share->ns[part] / sums.ns);
+            result_value_real(100 * (double)share->bytes[part] / sums.bytes);
+        row[STEP_SHARE_FIELD_NS] = result_value_real(share->ns[part]);
+        row[STEP_SHARE_FIELD_TIME_PERCENT] = result_value_real(100 * share->ns[part] / sums.ns);
     }
     return count;
 }

@@ -43,7 +43,7 @@ PART_NUMBER = ("read_bytes", "bytes_percent", "ns", "time_percent")
 RANK_TEXT = ("device",)
 RANK_NUMBER = (
     "rank threads formula_bytes pool_bytes kv_read_bytes step_ns append_ns attend_ns kv_ns "
-    "reduce_ns ceiling_gb_per_s"
+    "reduce_ns weights_ns ceiling_gb_per_s"
 ).split()
 # Options that change what is measured and have no column: they are found in argv.
 ASKED_BY_OPTION = {

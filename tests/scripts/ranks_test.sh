@@ -3,9 +3,9 @@
 # `mpirun -np N kvgauge run --tp N` on the CPU: bytes per rank as predicted, one row with everybody's
 # figures, and above all that ranks end together, whatever happens to one of them. Every mpirun runs
 # under timeout: a hang is exit code 124.
-#   ranks_test.sh PROGRAM [ALLOC_FAIL]    ALLOC_FAIL: tests/alloc_fail's library
+#   ranks_test.sh PROGRAM [ALLOC_FAIL POWERCAP]    the libraries of tests/alloc_fail and powercap.c
 set -u
-program=$1 alloc_fail=${2:-}
+program=$1 alloc_fail=${2:-} powercap=${3:-}
 here=$(dirname "${BASH_SOURCE[0]}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -42,16 +42,16 @@ done
 
 # As options these have other names in other launchers.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# The words of RANK1 go to rank 1 alone, and RANK1_ENV is its environment's.
+# The words of RANK1 go to rank 1 alone, and RANK1_ENV is its environment's; ALL_ENV is everyone's.
 cat >"$work/rank" <<'SHELL'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 echo $$ >"$WORK/pid$rank"
-[ "$rank" = 1 ] || exec "$@"
-exec env $RANK1_ENV "$@" $RANK1
+[ "$rank" = 1 ] || exec env $ALL_ENV "$@"
+exec env $ALL_ENV $RANK1_ENV "$@" $RANK1
 SHELL
 chmod +x "$work/rank"
-export RANK1='' RANK1_ENV='' WORK=$work
+export RANK1='' RANK1_ENV='' ALL_ENV='' WORK=$work
 ranks() { # N ARGUMENTS: sets code; rows in $work/out
     timeout "${RANKS_LIMIT_S:-120}" mpirun -np "$1" "$work/rank" "$program" "${@:2}" >"$work/out" 2>"$work/err"
     code=$?
@@ -79,6 +79,7 @@ for so in 'row["status"] == "ok" and row["ranks"] == row["tp"] == len(ranks) == 
     'row["attend_ns"]["median"] == ranks[row["slowest_rank"]]["attend_ns"]' \
     'row["step_ns"]["median"] == ranks[row["slowest_rank"]]["step_ns"]' \
     'ranks[row["slowest_rank"]]["kv_ns"] == max(rank["kv_ns"] for rank in ranks)' \
+    'all(rank["weights_ns"] is None for rank in ranks)' \
     'row["kv_tokens_per_s"] * ranks[row["slowest_rank"]]["kv_ns"] * 1e-9 - 2 < 1e-6'; do
     check "two ranks: $so" rows "$work/predicted" "$so"
 done
@@ -98,6 +99,40 @@ check 'state: ok, split' rows - 'row["status"] == "ok" and row["replicated_bytes
 "$program" run --tp 2 -m 2x64/g4x2l "${tiny[@]}" >"$work/out" 2>"$work/err"
 check 'one rank alone: null' rows - \
     'row["ranks"] is row["per_rank"] is row["reduce_ns"] is row["slowest_rank"] is row["replicated_bytes"] is None'
+
+ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}" --weights-read 8MB
+if [ $code -ne 3 ]; then
+    check 'weights: each rank has its time' rows - 'all(rank["weights_ns"] > 0 for rank in ranks)'
+    check 'weights: the row has that of the slowest' rows - \
+        'row["weights_ns"]["median"] == ranks[row["slowest_rank"]]["weights_ns"]'
+fi
+
+# Rank 1 reads in a way that is many times slower, and not quite as exact or more so.
+several=(--tp 2 -m gpt-oss-20b --device cpu --llc 32MiB --tokens 1k --samples 2 --kv-format 'bf16,q8_0' -o jsonl)
+RANK1='--kernel simple' ranks 2 run "${several[@]}"
+cp "$work/out" "$work/simple1"
+check 'other ranks are no load by others' rows - 'row["other_load_percent"] is None'
+check 'a slow rank 1: it is the slowest' rows - 'row["slowest_rank"] == 1'
+check 'a slow rank 1: the times of groups are its' rows - \
+    'sum(group["ns"] for group in row["groups"]) ** 2 > ranks[0]["kv_ns"] * ranks[1]["kv_ns"]'
+RANK1='--kernel tiled' ranks 2 run "${several[@]}" --kernel simple
+check 'a slow rank 0: it is the slowest' rows - 'row["slowest_rank"] == 0'
+check 'a slow rank 0: the times of groups are its' rows - \
+    'sum(group["ns"] for group in row["groups"]) ** 2 > ranks[0]["kv_ns"] * ranks[1]["kv_ns"]'
+errors() { grep -o '"kernel_error":[^,]*' "$1"; }
+check 'errors are the largest of any rank' [ "$(errors "$work/simple1")" = "$(errors "$work/out")" ]
+
+# One package, which every rank reads.
+if [ -n "$powercap" ]; then
+    RANK1=
+    mkdir -p "$work/powercap/intel-rapl:0"
+    ALL_ENV="LD_PRELOAD=$powercap POWERCAP_FOLDER=$work/powercap"
+    ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+    check 'a counter for all: it counts once' rows - '70 < row["power_w"] < 140 and row["energy_j"] > 0'
+    RANK1_ENV="POWERCAP_FOLDER=$work/none" ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+    check 'rank 1 sees no counter: not known' rows - 'row["power_w"] is row["energy_j"] is None'
+    ALL_ENV='' RANK1_ENV=''
+fi
 
 # Refused by all.
 ranks 2 run --tp 4 -m 4x64/g4x2l "${tiny[@]}"
