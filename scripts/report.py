@@ -10,9 +10,12 @@ import sys
 
 from report_page import page
 from report_rows import (
+    RANKS,
+    RANKS_WORDS,
     WHOLE_STEP,
     device_words,
     label,
+    rank_cells,
     sections_of,
     six_lines,
     state_words,
@@ -95,6 +98,11 @@ def markdown(sections, lines):
             out += ["", "Whole steps, weights read too:", "", f"| {' | '.join(WHOLE_STEP)} |"]
             out += ["|---|" + "---:|" * (len(WHOLE_STEP) - 1)]
             out += [f"| {' | '.join(map(plain_text, cells))} |" for cells in steps]
+        ranks = rank_cells(section.at_best() or section.rows)
+        if ranks:
+            out += ["", f"Rank by rank. {RANKS_WORDS}", "", f"| {' | '.join(RANKS)} |"]
+            out += ["|---|---|" + "---:|" * (len(RANKS) - 2)]
+            out += [f"| {' | '.join(map(plain_text, cells))} |" for _, cells in ranks]
         sentences = section.fit_sentences()
         if sentences:
             out += ["", "Time of a step by tokens of context:", ""]
