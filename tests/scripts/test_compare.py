@@ -130,6 +130,10 @@ class CompareTest(ScriptTest):
             self.assertIn("no row in common; nearest: 8x128/g4x2l bf16, 8,192 tokens x 1: ", err)
             self.assertIn(difference, err)
             self.assertNotIn(";", err.partition("nearest")[2])
+        far = make_row(data="sink", page_tokens=64, rotate="hadamard")
+        for a in ([far, make_row()], [make_row(), far]):
+            err = self.compare(a, [make_row(page_tokens=32)])[2]
+            self.assertIn(" 8,192 tokens x 1: page_tokens: 16 in", err)
         same = make_row(argv=["kvgauge", "run", "--kv-scale", "one", "--share-prefix", "0"])
         self.assertEqual(self.compare([make_row()], [same])[0], 0)
 
@@ -225,7 +229,7 @@ class BrokenInputTest(ScriptTest):
                             ("step_ns", {"median": None}), ("groups", [3]), ("argv", "kvgauge"), ("cold", 1),
                             ("formula_bytes", True)):  # fmt: skip
             self.refuse(lines([dict(make_row(), **{name: value})]), "line 1", name)
-        for number in ("NaN", "Infinity", "1e999", "9" * 5000):
+        for number in ("NaN", "Infinity", "1e999", "9" * 5000, "1e300", "-1e31", "1e-300"):
             line = lines([make_row()]).replace('"seed": 1', f'"seed": {number}')
             self.refuse(line, "line 1", "no JSON")
 
