@@ -19,6 +19,7 @@ from report_rows import (
     sections_of,
     six_lines,
     state_words,
+    tokens_words,
     trouble,
     whole_steps,
 )
@@ -98,9 +99,10 @@ def markdown(sections, lines):
             out += ["", "Whole steps, weights read too:", "", f"| {' | '.join(WHOLE_STEP)} |"]
             out += ["|---|" + "---:|" * (len(WHOLE_STEP) - 1)]
             out += [f"| {' | '.join(map(plain_text, cells))} |" for cells in steps]
-        ranks = rank_cells(section.at_best() or section.rows)
+        shown = section.at_best() or section.rows
+        ranks = rank_cells(shown)
         if ranks:
-            out += ["", f"Rank by rank. {RANKS_WORDS}", "", f"| {' | '.join(RANKS)} |"]
+            out += ["", f"Rank by rank, {tokens_words(shown[0])}. {RANKS_WORDS}", "", f"| {' | '.join(RANKS)} |"]
             out += ["|---|---|" + "---:|" * (len(RANKS) - 2)]
             out += [f"| {' | '.join(map(plain_text, cells))} |" for _, cells in ranks]
         sentences = section.fit_sentences()

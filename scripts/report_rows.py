@@ -146,7 +146,8 @@ def whole_steps(section):
     return out
 
 
-RANKS = ("format", "rank", "pool B", "KV read B a step", "KV ms", "sum ms", "step ms", "ceiling GB/s")
+# Times first: what a phone shows without scrolling.
+RANKS = ("format", "rank", "KV ms", "sum ms", "step ms", "pool B", "KV read B a step", "ceiling GB/s")
 RANKS_WORDS = (
     "Medians; KV is append and attention, by which the slowest is found; in the sum a "
     "rank that was done early waits for the others."
@@ -169,11 +170,11 @@ def rank_cells(rows):
         differ = len({(rank["device"], rank["threads"]) for rank in row["per_rank"]}) > 1
         for rank in row["per_rank"]:
             slowest = rank["rank"] is not None and rank["rank"] == row["slowest_rank"]
-            numbers = [(rank[name], plain) for name in ("pool_bytes", "kv_read_bytes")]
-            numbers += [
+            numbers = [
                 (rank[name], lambda ns: f"{ns / 1e6:.3f}")
                 for name in ("kv_ns", "reduce_ns", "step_ns")
             ]
+            numbers += [(rank[name], plain) for name in ("pool_bytes", "kv_read_bytes")]
             numbers.append((rank["ceiling_gb_per_s"], "{:.1f}".format))
             cells = [label(row), rank_name(rank, slowest, differ)]
             out.append((slowest, cells + ["-" if v is None else show(v) for v, show in numbers]))
