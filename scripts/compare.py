@@ -32,12 +32,13 @@ that have no column (--kv-scale, --state-format, --lengths, --share-prefix, --wi
           that is slower as a whole has a lower ceiling too, and does not count
   low-high  of that ratio. Each median by order statistics of its samples_ns (binomial, 95 %, no
           distribution assumed; below 6 samples their whole range, which 5 cover at 94 %), the ratio
-          by the ends that differ most. Where a row's samples follow what the canary read beside
-          each (canary_mb_per_s), times are multiplied by that, sample by sample: what slowed both
-          is then no part of it. Else, on one device, it reaches from the ratio of plain times to
-          that of relative ones, and beyond both by as much as the canary's readings moved from
-          one run to the other: whatever moved them may have moved a step. Between devices, and
-          for rows without such readings, it is widened by the canary drift of both runs
+          by the ends that differ most. Where samples follow what the canary read beside each
+          (canary_mb_per_s; in one row, and not denied by the other), times are multiplied by that,
+          sample by sample: what slowed both is then no part of it. Else, on one device, it reaches
+          from the ratio of plain times to that of relative ones, and beyond both by as much as the
+          canary's readings moved from one run to the other: whatever moved them may have moved a
+          step. Between devices, and for rows without such readings, it is widened by the canary
+          drift of both runs
   attend x  the same for attention alone, of whose samples rows keep a summary only
   verdict "same" where the interval contains 1 or the ratio is within 5 %, else "slower" or "faster"
 

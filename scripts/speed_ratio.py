@@ -8,6 +8,7 @@ import statistics
 from collections import namedtuple
 
 Ratio = namedtuple("Ratio", "ratio low high attend")
+MOVED = 1.1  # the canary's quartiles, within a row
 LEAST_TO_FOLLOW = 20  # samples; below, chance alone looks like it too often
 
 
@@ -52,8 +53,11 @@ def at_the_ceiling(row):
 
 
 def follows_canary(row):
-    """Whether the samples show it: much of what they vary by is gone with what the canary varied
-    by."""
+    """Whether the samples show it: more than half of what they vary by is gone with what the canary
+    varied by. None: it varied too little to tell."""
+    low, _, high = quartiles(row["canary_mb_per_s"])
+    if high / low <= MOVED:
+        return None
     if len(row["samples_ns"]) < LEAST_TO_FOLLOW:
         return False
     low, _, high = quartiles(row["samples_ns"])
@@ -89,7 +93,8 @@ def speed_ratio(a, b):
     ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
     readings = has_readings(a) and has_readings(b)
     reach, unknown = (ceilings, ceilings), 1.0
-    if readings and (follows_canary(a) or follows_canary(b)):
+    shown = (follows_canary(a), follows_canary(b)) if readings else ()
+    if True in shown and False not in shown:
         times = at_the_ceiling(a), at_the_ceiling(b)
     else:
         times = a["samples_ns"], b["samples_ns"]

@@ -84,12 +84,24 @@ class MachineTest(unittest.TestCase):
             for seed in range(100):
                 rng = random.Random(seed)
                 row = measured(rng, steady, noise=noise, n=20)
-                self.assertFalse(follows_canary(row), seed)
+                self.assertIsNot(follows_canary(row), True, seed)
+                if noise < 0.1:
+                    self.assertIsNone(follows_canary(row), seed)
                 row = measured(rng, slow_from(0.5), noise=min(noise, 0.02), n=20)
-                self.assertTrue(follows_canary(row), seed)
+                self.assertIs(follows_canary(row), True, seed)
                 for name in ("samples_ns", "canary_mb_per_s"):
                     row[name] = row[name][:19]
-                self.assertFalse(follows_canary(row), seed)
+                self.assertIs(follows_canary(row), False, seed)
+
+    def test_one_run_that_follows_and_one_that_does_not(self):
+        """What the one shows the other denies."""
+        for seed in SEEDS:
+            rng = random.Random(seed)
+            a = measured(rng, slow_from(0.6))
+            b = measured(rng, slow_from(0.4), feels=0.0)
+            self.assertEqual((follows_canary(a), follows_canary(b)), (True, False))
+            for found in (speed_ratio(a, b), speed_ratio(b, a)):
+                self.assertTrue(found.low <= 1 <= found.high, found)
 
     def test_a_copy_of_which_only_the_samples_are_slower(self):
         a = measured(random.Random(1), steady)
