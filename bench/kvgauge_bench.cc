@@ -1,7 +1,10 @@
 /* kvgauge_bench: the cases of `kvgauge run` as benchmarks of Google's library, for those whose
  * tools read its output. Takes the options of `kvgauge run` beside all --benchmark_* flags; what is
  * measured, and how, is the harness' own. */
+#include <strings.h>
+
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -36,15 +39,24 @@ static const char *flag_value(int argc, char *const *argv, const std::string &na
     return value;
 }
 
+/* As the library reads a flag that is on or off. */
+static bool is_on(const std::string &value) {
+    if (value.size() == 1)
+        return isalnum(static_cast<unsigned char>(value[0])) != 0 &&
+               strchr("0fFnN", value[0]) == nullptr;
+    for (const char *off : {"false", "no", "off"})
+        if (strcasecmp(value.c_str(), off) == 0)
+            return false;
+    return true;
+}
+
 static library_flags read_flags(int argc, char *const *argv) {
     const auto text = [&](const char *name, const char *fallback) {
         const char *value = flag_value(argc, argv, name);
         return std::string(value != nullptr ? value : fallback);
     };
     library_flags flags;
-    const std::string list = text("benchmark_list_tests", "false");
-    flags.list_tests =
-        list.empty() || (strchr("0fFnN", list[0]) == nullptr && list != "off" && list != "OFF");
+    flags.list_tests = is_on(text("benchmark_list_tests", "false"));
     flags.format = text("benchmark_format", "console");
     flags.out = text("benchmark_out", "");
     flags.out_format = text("benchmark_out_format", "json");

@@ -127,6 +127,17 @@ class Names(unittest.TestCase):
         self.assertGreater(len(options), 20)
         self.assertEqual(set(options), set(NAMED) | set(ALWAYS_NAMED) | set(UNNAMED))
 
+    def test_are_listed_as_the_library_understands_it(self):
+        one = [*QUICK, "-m", "2x64", "--kv-format", "bf16"]
+        listed_alone = listed(*one)
+        for word in ("Off", "NO", "false", "0", "n", "-", "true", "1", "", "fx", "offf", "00"):
+            said = run(*one, f"--benchmark_list_tests={word}").stdout.splitlines()
+            is_list = word in ("true", "1", "", "fx", "offf", "00")
+            self.assertEqual(said == listed_alone, is_list, word)
+            beside = {**os.environ, "BENCHMARK_LIST_TESTS": word}
+            done = subprocess.run([BENCH, *one], **PIPES, env=beside)
+            self.assertEqual((done.returncode, done.stdout.splitlines() == listed_alone), (0, is_list))
+
     def test_twice_the_same(self):
         first, second = listed("-m", "2x64", "--kv-format", "auto,bf16")
         self.assertIn("/bf16/", first)

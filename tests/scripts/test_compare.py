@@ -332,6 +332,14 @@ class LlamaBenchTest(ScriptTest):
         self.assertIn("one depth", found["f16"]["note"])
         self.assertIn("does not grow", found["q8_0"]["note"])
 
+    def test_figures_that_are_none(self):
+        path = self.write("l.json", json.dumps(llama_entries(self.figures)))
+        for words in ("--bytes-per-token f16=inf", "--bytes-per-token f16=0", "--ceiling nan",
+                      "--bytes-per-token f16=nan", "--ceiling 0", "--bytes-per-token f16"):  # fmt: skip
+            code, out, err = self.run_script("--llama-bench", path, *words.split())
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn(words.split()[0], err)
+
     def test_broken(self):
         far = json.dumps([dict(llama_entries(self.figures)[0], n_depth=1e300)])
         for content in ("", "[]", "[1]", "{", '[{"avg_ns": 1}]', '[{"avg_ns": 1', "\x00", far):
