@@ -3,8 +3,7 @@
 
 #include <cmath>
 #include <ostream>
-
-#include "bench_run.h"
+#include <utility>
 
 #if defined(__GNUC__)
 /* The CSV reporter: still there in 1.9. */
@@ -17,8 +16,12 @@ static double number_or_zero(double value) {
     return std::isfinite(value) ? value : 0;
 }
 
-template <class Reporter, bool all_counters> class mended : public Reporter {
+template <class Reporter> class mended : public Reporter {
+    const std::vector<std::string> always_;
+
   public:
+    /* A row with an error has no counters: there it gets those in `always`. */
+    explicit mended(std::vector<std::string> always = {}) : always_(std::move(always)) {}
     void ReportRuns(const std::vector<benchmark::BenchmarkReporter::Run> &runs) override {
         std::vector<benchmark::BenchmarkReporter::Run> clean = runs;
         for (benchmark::BenchmarkReporter::Run &run : clean) {
@@ -26,9 +29,8 @@ template <class Reporter, bool all_counters> class mended : public Reporter {
             run.cpu_accumulated_time = number_or_zero(run.cpu_accumulated_time);
             for (auto &counter : run.counters)
                 counter.second.value = number_or_zero(counter.second.value);
-            /* A row with an error has none, and CSV's head is made from the first row. */
-            if (all_counters && run.counters.empty())
-                for (const std::string &name : bench_run_counters())
+            if (run.counters.empty())
+                for (const std::string &name : always_)
                     run.counters[name] = benchmark::Counter(0);
         }
         /* Bytes whole, where the stream decides on the digits. */
@@ -42,11 +44,13 @@ template <class Reporter, bool all_counters> class mended : public Reporter {
     }
 };
 
-std::unique_ptr<benchmark::BenchmarkReporter> bench_reporter_create(const std::string &form) {
+std::unique_ptr<benchmark::BenchmarkReporter>
+bench_reporter_create(const std::string &form, const std::vector<std::string> &counters) {
     if (form == "json")
-        return std::make_unique<mended<benchmark::JSONReporter, false>>();
+        return std::make_unique<mended<benchmark::JSONReporter>>();
+    /* CSV's head is made from the first row. */
     if (form == "csv")
-        return std::make_unique<mended<benchmark::CSVReporter, true>>();
+        return std::make_unique<mended<benchmark::CSVReporter>>(counters);
     return nullptr;
 }
 

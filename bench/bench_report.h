@@ -8,9 +8,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-/* A reporter of that form ("json", "csv"); NULL: the library's own does ("console"). */
-std::unique_ptr<benchmark::BenchmarkReporter> bench_reporter_create(const std::string &form);
+/* A reporter of that form ("json", "csv") for rows with those counters; NULL: the library's own
+ * does ("console"). */
+std::unique_ptr<benchmark::BenchmarkReporter>
+bench_reporter_create(const std::string &form, const std::vector<std::string> &counters);
 
 /* Whether everything that such a reporter wrote has arrived; to be asked behind the last row. */
 bool bench_reports_arrived();

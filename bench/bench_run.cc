@@ -3,12 +3,24 @@
 
 #include <map>
 
-/* The columns of `kvgauge run` that are counters, under the same names. The set is the same in
- * every row: the library's CSV wants that. */
+/* The columns of `kvgauge run` that are counters, under the same names. */
 static const result_field counter_fields[] = {
     RESULT_FORMULA_BYTES, RESULT_POOL_BYTES, RESULT_KV_READ_BYTES,      RESULT_POOL_TOKENS_GB,
     RESULT_KV_TOKENS_S,   RESULT_READ_GB_S,  RESULT_PERCENT_OF_CEILING, RESULT_CEILING_GB_S,
     RESULT_KERNEL_ERROR,  RESULT_COLD,
+};
+/* And where steps read weights: of weights_ns the median ... */
+static const result_field weights_fields[] = {
+    RESULT_STEP_TOKENS_S, RESULT_WEIGHTS_READ_BYTES, RESULT_WEIGHTS_NS,
+    RESULT_WEIGHTS_GB_S,  RESULT_WEIGHTS_ERROR,      RESULT_KV_OVERTAKES,
+};
+/* ... and of step_parts the weights' own. */
+static const struct {
+    step_share_field field;
+    const char *name;
+} share_fields[] = {
+    {STEP_SHARE_FIELD_BYTES_PERCENT, "weights_bytes_percent"},
+    {STEP_SHARE_FIELD_TIME_PERCENT, "weights_time_percent"},
 };
 /* Of samples_ns, the number alone. */
 static const char samples_name[] = "samples";
@@ -22,10 +34,16 @@ struct bench_row {
     std::map<std::string, double> counters;
 };
 
-std::vector<std::string> bench_run_counters() {
+std::vector<std::string> bench_run_counters(bool weights) {
     std::vector<std::string> names = {samples_name};
     for (const result_field field : counter_fields)
         names.push_back(result_fields[field].name);
+    if (!weights)
+        return names;
+    for (const result_field field : weights_fields)
+        names.push_back(result_fields[field].name);
+    for (const auto &share : share_fields)
+        names.push_back(share.name);
     return names;
 }
 
@@ -45,13 +63,25 @@ static double number_of(const writer_value &value) {
         return value.as.real;
     case WRITER_BOOL:
         return value.as.truth ? 1 : 0;
+    case WRITER_SUMMARY:
+        return value.as.summary.median;
     default:
         return 0;
     }
 }
 
+static void take_weights(const result_row &values, std::map<std::string, double> &counters) {
+    for (const result_field field : weights_fields)
+        counters[result_fields[field].name] = number_of(values.values[field]);
+    /* Weights are the first of the parts wherever a row has parts. */
+    const writer_value &parts = values.values[RESULT_STEP_PARTS];
+    for (const auto &share : share_fields)
+        counters[share.name] =
+            parts.kind == WRITER_OBJECTS ? number_of(parts.as.objects.values[share.field]) : 0;
+}
+
 struct bench_taker {
-    const result_run *shared;
+    const bench_run *run;
     bench_row *row;
 };
 
@@ -60,7 +90,7 @@ static enum status take_row(void *context, const struct result *result, struct s
     (void)text;
     const bench_taker *taker = static_cast<bench_taker *>(context);
     result_row values;
-    result_values(taker->shared, result, &values);
+    result_values(&taker->run->shared, result, &values);
     bench_row &row = *taker->row;
     row.given = true;
     row.status = result->status;
@@ -70,6 +100,8 @@ static enum status take_row(void *context, const struct result *result, struct s
     for (const result_field field : counter_fields)
         row.counters[result_fields[field].name] = number_of(values.values[field]);
     row.counters[samples_name] = static_cast<double>(result->series.count);
+    if (taker->run->weights)
+        take_weights(values, row.counters);
     return STATUS_OK;
 }
 }
@@ -82,7 +114,7 @@ static bench_row run_case_once(bench_run &run, const bench_case &which) {
     run_case one = *which.one;
     one.options = &alone;
     bench_row row = {};
-    bench_taker taker = {&run.shared, &row};
+    bench_taker taker = {&run, &row};
     status_text text = {""};
     run.runner.quarters_done = 0;
     progress_start(4);

@@ -11,12 +11,14 @@
 struct bench_run {
     struct runner runner;
     struct result_run shared;
+    bool weights; /* a case reads weights in its steps: then every row has their counters */
     uint64_t ok_rows;
     uint64_t wrong_rows;
 };
 
-/* The counters that every row has; all but one are columns of `kvgauge run`. */
-std::vector<std::string> bench_run_counters();
+/* The counters that every row has (the library's CSV wants the same set in all), under the names of
+ * the columns of `kvgauge run` that they are from. */
+std::vector<std::string> bench_run_counters(bool weights);
 
 /* One iteration is all that the harness does; the time it reports is the median step. A row that is
  * not ok is an error with its status and reason. `state` gets every counter of bench_run_counters.

@@ -1,6 +1,10 @@
 /* kvgauge_bench: the cases of `kvgauge run` as benchmarks of Google's library, for those whose
  * tools read its output. Takes the options of `kvgauge run` beside all --benchmark_* flags; what is
  * measured, and how, is the harness' own. */
+#include <strings.h>
+
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -35,25 +39,34 @@ static const char *flag_value(int argc, char *const *argv, const std::string &na
     return value;
 }
 
+/* As the library reads a flag that is on or off. */
+static bool is_on(const std::string &value) {
+    if (value.size() == 1)
+        return isalnum(static_cast<unsigned char>(value[0])) != 0 &&
+               strchr("0fFnN", value[0]) == nullptr;
+    for (const char *off : {"false", "no", "off"})
+        if (strcasecmp(value.c_str(), off) == 0)
+            return false;
+    return true;
+}
+
 static library_flags read_flags(int argc, char *const *argv) {
     const auto text = [&](const char *name, const char *fallback) {
         const char *value = flag_value(argc, argv, name);
         return std::string(value != nullptr ? value : fallback);
     };
     library_flags flags;
-    const std::string list = text("benchmark_list_tests", "false");
-    flags.list_tests =
-        list.empty() || (strchr("0fFnN", list[0]) == nullptr && list != "off" && list != "OFF");
+    flags.list_tests = is_on(text("benchmark_list_tests", "false"));
     flags.format = text("benchmark_format", "console");
     flags.out = text("benchmark_out", "");
     flags.out_format = text("benchmark_out_format", "json");
     return flags;
 }
 
-/* 1.7 takes a bare number alone and newer versions prefer 0.5s: a script may say the latter to all.
- */
+/* 1.7 takes a bare number alone, and what came after it asks for 0.5s: a script may say the latter
+ * to all. */
 static void drop_unit_of_min_time(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && KVGAUGE_BENCH_BARE_MIN_TIME; i++) {
         const size_t length = strlen(argv[i]);
         if (strncmp(argv[i], "--benchmark_min_time=", 21) == 0 && argv[i][length - 1] == 's')
             argv[i][length - 1] = '\0';
@@ -180,8 +193,10 @@ static int run_benchmarks(const library_flags &flags, const options &line,
     run.runner.run = &run.shared;
     run.runner.telemetry = telemetry_open(&session.facts);
     add_context(run);
-    const auto shown = bench_reporter_create(flags.format);
-    const auto filed = flags.out.empty() ? nullptr : bench_reporter_create(flags.out_format);
+    const auto counters = bench_run_counters(run.weights);
+    const auto shown = bench_reporter_create(flags.format, counters);
+    const auto filed =
+        flags.out.empty() ? nullptr : bench_reporter_create(flags.out_format, counters);
     const size_t matched = benchmark::RunSpecifiedBenchmarks(shown.get(), filed.get());
     telemetry_close(run.runner.telemetry);
     session_say_fallback(&session);
@@ -224,6 +239,9 @@ int main(int argc, char **argv) {
         run.shared.options = &line;
         run.shared.label = line.label;
         run.shared.suite = list.suite;
+        run.weights = std::any_of(cases.begin(), cases.end(), [](const bench_case &which) {
+            return which.one->options->weights_read_bytes > 0;
+        });
         add_benchmarks(cases, run);
         struct session session = {};
         if (!flags.list_tests)

@@ -1,6 +1,8 @@
 # `cmake --install`, and `cpack -G DEB`: the program, its man page and completion, both printed by the
-# program itself from the text of --help.
+# program itself from the text of --help. kvgauge_bench, where it was built, is a component and a
+# package of its own: what it links nothing else needs.
 include(GNUInstallDirs)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME kvgauge)
 
 install(TARGETS kvgauge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -15,6 +17,12 @@ foreach(script compare report)
   file(CREATE_LINK ${target} ${link} SYMBOLIC)
   install(FILES ${link} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endforeach()
+
+if(TARGET kvgauge_bench)
+  install(TARGETS kvgauge_bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bench)
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}-bench
+          RENAME copyright COMPONENT bench)
+endif()
 
 # What was built for another machine does not run here.
 if(NOT CMAKE_CROSSCOMPILING)
@@ -51,8 +59,18 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "what a KV cache really costs, measured")
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# A package for each component.
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL kvgauge)
+set(CPACK_DEBIAN_KVGAUGE_PACKAGE_NAME kvgauge)
 # For kvgauge-compare and kvgauge-report; --weights-read opens the library when asked.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, libopenblas0")
+set(CPACK_DEBIAN_KVGAUGE_PACKAGE_RECOMMENDS "python3, libopenblas0")
+if(TARGET kvgauge_bench)
+  list(APPEND CPACK_COMPONENTS_ALL bench)
+  set(CPACK_DEBIAN_BENCH_PACKAGE_NAME kvgauge-bench)
+  set(CPACK_DEBIAN_BENCH_PACKAGE_RECOMMENDS libopenblas0)
+  set(CPACK_COMPONENT_BENCH_DESCRIPTION "The same measurements as benchmarks of Google's library.")
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """kvgauge-compare: result files of `kvgauge run` row by row, relative to each run's own canary.
 
-Matches rows on what was asked, never on the device. Reading is result_rows.py's, output
-text_table.py's, llama-bench files are llama_bench.py's."""
+Matches rows on what was asked, never on the device. Reading is result_rows.py's, the ratio of two
+speeds speed_ratio.py's, output text_table.py's, llama-bench files are llama_bench.py's."""
 
 import argparse
 import math
@@ -13,6 +13,7 @@ import sys
 import llama_bench
 import text_table
 from result_rows import ASKED_BY_OPTION, Unreadable, counted, option, pair, plain, read_rows, timed
+from speed_ratio import speed_ratio
 
 KEYS = (
     "model k_format v_format index_format tokens seqs tp ranks page_tokens page_order data rotate "
@@ -31,7 +32,13 @@ that have no column (--kv-scale, --state-format, --lengths, --share-prefix, --wi
           that is slower as a whole has a lower ceiling too, and does not count
   low-high  of that ratio. Each median by order statistics of its samples_ns (binomial, 95 %, no
           distribution assumed; below 6 samples their whole range, which 5 cover at 94 %), the ratio
-          by the ends that differ most, widened on both sides by the canary drift of both runs
+          by the ends that differ most. Where samples follow what the canary read beside each
+          (canary_mb_per_s; in one row, and not denied by the other), times are multiplied by that,
+          sample by sample: what slowed both is then no part of it. Else, on one device, it reaches
+          from the ratio of plain times to that of relative ones, and beyond both by as much as the
+          canary's readings moved from one run to the other: whatever moved them may have moved a
+          step. Between devices, and for rows without such readings, it is widened by the canary
+          drift of both runs
   attend x  the same for attention alone, of whose samples rows keep a summary only
   verdict "same" where the interval contains 1 or the ratio is within 5 %, else "slower" or "faster"
 
@@ -84,7 +91,6 @@ def numbered(rows, one_backend):
 
 
 def differing(a, b):
-    a, b = dict(a), dict(b)
     return [name for name in a.keys() | b.keys() if a.get(name) != b.get(name)]
 
 
@@ -95,45 +101,6 @@ def describe(key, varying=()):
     text = f"{one['model']} {pair(one)}, {size}"
     more = [f"{name} {one[name]}" for name in one if name in varying and one[name] is not None]
     return ", ".join([text] + more + ([f"no. {key[1]} of them"] if key[1] > 1 else []))
-
-
-def median_interval(samples):
-    """(low, high) of the median by order statistics: the k-th smallest and the k-th largest sample,
-    k the largest for which P(Binomial(n, 1/2) < k) is at most 2.5 %. Below 6 samples there is none:
-    all of them."""
-    ordered = sorted(samples)
-    n, below, k = len(ordered), 0.0, 0
-    while True:
-        below += (
-            math.comb(n, k) * 0.5**n
-            if n < 1000
-            else math.exp(
-                math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
-            )
-        )
-        if below > 0.025:
-            break
-        k += 1
-    k = max(k, 1)
-    return ordered[k - 1], ordered[n - k]
-
-
-def speed(a, b):
-    """(ratio, low, high, attend ratio): times in bytes that the ceiling would have read in them.
-    The quotient of the ends is wider than 95 %, which is the side to be wrong on. The canary says
-    what else moved in a run: its whole drift widens each end, since nobody knows where in it a row
-    was."""
-    ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
-    a_low, a_high = median_interval(a["samples_ns"])
-    b_low, b_high = median_interval(b["samples_ns"])
-    wider = 1.0
-    for row in (a, b):
-        wider *= 1 + abs(row["canary_drift_percent"] or 0) / 100
-    ratio = b["step_ns"]["median"] / a["step_ns"]["median"] * ceilings
-    attend = None
-    if a["attend_ns"] and b["attend_ns"]:
-        attend = b["attend_ns"]["median"] / a["attend_ns"]["median"] * ceilings
-    return ratio, b_low / a_high * ceilings / wider, b_high / a_low * ceilings * wider, attend
 
 
 def verdict(ratio, low, high, same_percent):
@@ -176,12 +143,12 @@ def compare_rows(key, a, b, label, same_percent):
         verdict=no_speed(a, b),
     )
     if row["verdict"] is None:
-        ratio, low, high, attend = speed(a, b)
+        speed = speed_ratio(a, b)
         row.update(
-            step_ratio=ratio,
-            interval=[low, high],
-            attend_ratio=attend,
-            verdict=verdict(ratio, low, high, same_percent),
+            step_ratio=speed.ratio,
+            interval=[speed.low, speed.high],
+            attend_ratio=speed.attend,
+            verdict=verdict(speed.ratio, speed.low, speed.high, same_percent),
         )
     return row
 
@@ -217,6 +184,8 @@ def columns_of(varying, several):
                 "page_order",
                 "data",
                 "rotate",
+                "weights_read_bytes",
+                "weights_format",
                 "kernel",
                 "kv_scale",
                 "state_format",
@@ -263,12 +232,14 @@ def heading(letter, path, rows):
 
 
 def nothing_in_common(path_a, a, path_b, b):
-    near = min(
-        ((differing(x[0], y[0]), x, y) for x in a for y in b), key=lambda found: len(found[0])
+    mine = [(key, dict(key[0])) for key in a]
+    theirs = [dict(key[0]) for key in b]
+    names, x, y = min(
+        ((differing(one, other), key, other) for key, one in mine for other in theirs),
+        key=lambda found: len(found[0]),
     )
-    names, x, y = near
     where = "; ".join(
-        f"{name}: {dict(x[0]).get(name)} in {path_a}, {dict(y[0]).get(name)} in {path_b}"
+        f"{name}: {dict(x[0]).get(name)} in {path_a}, {y.get(name)} in {path_b}"
         for name in sorted(names)
     )
     talk(f"{path_a} and {path_b} have no row in common; nearest: {describe(x)}: {where}")

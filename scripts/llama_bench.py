@@ -113,8 +113,8 @@ def given_bytes(text):
             found[name] = float(value)
         except ValueError:
             raise Unreadable(f"--bytes-per-token {word}: TYPE=BYTES, as f16=6144") from None
-        if not found[name] > 0:
-            raise Unreadable(f"--bytes-per-token {word}: above 0")
+        if not 0 < found[name] < 1e15:
+            raise Unreadable(f"--bytes-per-token {word}: above 0, and a number that can be")
     return found
 
 

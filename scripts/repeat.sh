@@ -32,21 +32,25 @@ try:
     row = json.loads(lines[int(number) - 1])
 except ValueError as why:
     sys.exit(f"repeat: {path}, row {number}: {why}")
-if not isinstance(row, dict) or not row.get("argv"):
+row = row if isinstance(row, dict) else {}
+argv = row.get("argv")
+# One word a line is how they leave this program.
+texts = [row.get("model"), row.get("k_format"), *(argv if isinstance(argv, list) else [None])]
+if not argv or not all(isinstance(text, str) and text.isprintable() for text in texts):
     sys.exit(f"repeat: {path}, row {number}: no row of kvgauge run")
 
 # What the row says itself, with a value each; and where its results went.
 OWN = ["--model", "-m", "--kv-format", "--index-format", "--tokens", "--seqs", "--page-tokens", "--page-order",
        "--data", "--rotate", "--seed", "--tp", "--suite"]
 DROPPED = OWN + ["--save", "--resume", "--output", "-o", "--label", "--baseline"]
-given, models, words = row["argv"][2:], [], []
+given, models, words = argv[2:], [], []
 while given:
     word = given.pop(0)
     name, equals, value = word.partition("=")
     if name not in DROPPED:
-        words.append(word)
+        words += [name, value] if equals else [word]
         continue
-    value = value if equals else given.pop(0)
+    value = value if equals or not given else given.pop(0)
     if name in ("--model", "-m"):
         models += value.split(",")
 
@@ -55,15 +59,16 @@ listed = subprocess.run([program, "models", "-o", "csv"], capture_output=True, t
 if model not in (line.split(",")[0] for line in listed.splitlines()) and len(models) == 1:
     model = models[0]  # a path or a geometry
 formats = row["k_format"]
-if row["v_format"] != formats:
-    formats += "/" + row["v_format"]
-own = {"--model": model, "--kv-format": formats, "--index-format": row.get("index_format"), "--tokens": row["tokens"],
-       "--seqs": row["seqs"], "--page-tokens": row["page_tokens"], "--page-order": row["page_order"],
-       "--data": row["data"], "--rotate": row["rotate"], "--seed": row["seed"], "--tp": row["tp"]}
+if row.get("v_format") not in (None, formats):
+    formats = f"{formats}/{row['v_format']}"
+own = {"--model": model, "--kv-format": formats}
+for name in ("index_format", "tokens", "seqs", "page_tokens", "page_order", "data", "rotate", "seed", "tp"):
+    own["--" + name.replace("_", "-")] = row.get(name)
 for name, value in own.items():
     if value is not None:
         words += [name, str(value)]
-print(row.get("ranks") or 1)
+ranks = row.get("ranks")
+print(ranks if isinstance(ranks, int) and ranks > 1 else 1)
 # A row has ~ where the home folder was.
 print("\n".join(map(os.path.expanduser, words)))
 PYTHON

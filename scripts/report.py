@@ -10,12 +10,16 @@ import sys
 
 from report_page import page
 from report_rows import (
+    RANKS,
+    RANKS_WORDS,
     WHOLE_STEP,
     device_words,
     label,
+    rank_cells,
     sections_of,
     six_lines,
     state_words,
+    tokens_words,
     trouble,
     whole_steps,
 )
@@ -95,6 +99,12 @@ def markdown(sections, lines):
             out += ["", "Whole steps, weights read too:", "", f"| {' | '.join(WHOLE_STEP)} |"]
             out += ["|---|" + "---:|" * (len(WHOLE_STEP) - 1)]
             out += [f"| {' | '.join(map(plain_text, cells))} |" for cells in steps]
+        shown = section.at_best() or section.rows
+        ranks = rank_cells(shown)
+        if ranks:
+            out += ["", f"Rank by rank, {tokens_words(shown[0])}. {RANKS_WORDS}", "", f"| {' | '.join(RANKS)} |"]
+            out += ["|---|---|" + "---:|" * (len(RANKS) - 2)]
+            out += [f"| {' | '.join(map(plain_text, cells))} |" for _, cells in ranks]
         sentences = section.fit_sentences()
         if sentences:
             out += ["", "Time of a step by tokens of context:", ""]

@@ -119,7 +119,7 @@ def section_body(section, index):
         + figures.beyond_figure(rows)
         + figures.groups_figures(rows)
     )
-    more = tables.whole_step_table(section) + tables.fit_list(section)
+    more = tables.whole_step_table(section) + tables.fit_list(section) + tables.rank_table(rows)
     more += f"<details><summary>The bytes in numbers</summary>{tables.bytes_table(rows)}</details>"
     others = [n for n in section.lengths() if n != rows[0]["tokens"]]
     if others:

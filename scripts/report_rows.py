@@ -146,6 +146,41 @@ def whole_steps(section):
     return out
 
 
+# Times first: what a phone shows without scrolling.
+RANKS = ("format", "rank", "KV ms", "sum ms", "step ms", "pool B", "KV read B a step", "ceiling GB/s")
+RANKS_WORDS = (
+    "Medians; KV is append and attention, by which the slowest is found; in the sum a "
+    "rank that was done early waits for the others."
+)
+
+
+def rank_name(rank, slowest, differ):
+    name = "-" if rank["rank"] is None else plain(rank["rank"])
+    if differ:
+        name += f": {rank['device'] or 'device not named'}"
+        name += f", {counted(rank['threads'], 'thread')}" if rank["threads"] else ""
+    return name + (", slowest" if slowest else "")
+
+
+def rank_cells(rows):
+    """[(whether it is its row's slowest, cells under RANKS)], for each rank of rows that several
+    were timed for; devices are named where they differ."""
+    out = []
+    for row in filter(timed, rows):
+        differ = len({(rank["device"], rank["threads"]) for rank in row["per_rank"]}) > 1
+        for rank in row["per_rank"]:
+            slowest = rank["rank"] is not None and rank["rank"] == row["slowest_rank"]
+            numbers = [
+                (rank[name], lambda ns: f"{ns / 1e6:.3f}")
+                for name in ("kv_ns", "reduce_ns", "step_ns")
+            ]
+            numbers += [(rank[name], plain) for name in ("pool_bytes", "kv_read_bytes")]
+            numbers.append((rank["ceiling_gb_per_s"], "{:.1f}".format))
+            cells = [label(row), rank_name(rank, slowest, differ)]
+            out.append((slowest, cells + ["-" if v is None else show(v) for v, show in numbers]))
+    return out
+
+
 def is_baseline(rows):
     return all(r["kv_speed_vs_baseline"] == 1 and r["tokens_vs_baseline"] == 1 for r in rows)
 

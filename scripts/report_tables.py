@@ -2,10 +2,13 @@
 
 from report_rows import (
     OVERHEADS,
+    RANKS,
+    RANKS_WORDS,
     WHOLE_STEP,
     device_words,
     group_words,
     label,
+    rank_cells,
     state_words,
     tokens_words,
     trouble,
@@ -86,6 +89,22 @@ def fit_list(section):
 def whole_step_table(section):
     rows = [[escape(cell) for cell in cells] for cells in whole_steps(section)]
     return f"<h3>Whole steps, weights read too</h3>{table(WHOLE_STEP, rows)}" if rows else ""
+
+
+def rank_table(rows):
+    lines = []
+    for slowest, cells in rank_cells(rows):
+        shown = [escape(cell) for cell in cells]
+        if slowest:
+            shown[1] = f"<b>{shown[1]}</b>"
+        lines.append(shown)
+    if not lines:
+        return ""
+    few = " open" if len(lines) <= 16 else ""
+    return (
+        f"<details{few}><summary>Rank by rank</summary><p class=dim>{escape(RANKS_WORDS)}</p>"
+        f"{table(RANKS, lines, 2)}</details>"
+    )
 
 
 def trouble_list(sections):

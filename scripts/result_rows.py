@@ -69,6 +69,9 @@ def _number(text):
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text} is no finite number")
+    # Squares and quotients of such numbers are finite, too.
+    if value != 0 and not 1e-30 <= abs(value) <= 1e30:
+        raise ValueError(f"{text[:20]} is no measure of anything")
     return value
 
 
@@ -83,7 +86,8 @@ def _refuse(text):
 
 
 def parse_json(text):
-    """As json.loads, of standard JSON with finite numbers alone; ValueError for the rest."""
+    """As json.loads, of standard JSON with numbers alone that can be measured or counted; ValueError
+    for the rest."""
     try:
         return json.loads(text, parse_float=_number, parse_int=_whole, parse_constant=_refuse)
     except RecursionError:

@@ -32,6 +32,17 @@ COUNTERS = {
     "kernel_error",
     "cold",
 }
+# With --weights-read, beside those.
+WEIGHTS = {
+    "step_tokens_per_s",
+    "weights_read_bytes",
+    "weights_ns",
+    "weights_gb_per_s",
+    "weights_error",
+    "weights_bytes_percent",
+    "weights_time_percent",
+    "kv_overtakes_weights_tokens",
+}
 # The same whenever and beside whatever a case is run.
 SAME = ("formula_bytes", "pool_bytes", "kv_read_bytes", "pool_tokens_per_gb", "kernel_error")
 # In a name where not at its default: a value, and the field it gives.
@@ -59,8 +70,11 @@ UNNAMED += "--budget --weights --label --output --save --resume --list --baselin
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
 
 
+PIPES = {"capture_output": True, "text": True, "check": False}
+
+
 def run(*words, code=0, program=BENCH):
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *words], **PIPES)
     if done.returncode != code:
         raise AssertionError(f"exit {done.returncode}, not {code}: {words}\n{done.stderr}")
     return done
@@ -113,6 +127,17 @@ class Names(unittest.TestCase):
         self.assertGreater(len(options), 20)
         self.assertEqual(set(options), set(NAMED) | set(ALWAYS_NAMED) | set(UNNAMED))
 
+    def test_are_listed_as_the_library_understands_it(self):
+        one = [*QUICK, "-m", "2x64", "--kv-format", "bf16"]
+        listed_alone = listed(*one)
+        for word in ("Off", "NO", "false", "0", "n", "-", "true", "1", "", "fx", "offf", "00"):
+            said = run(*one, f"--benchmark_list_tests={word}").stdout.splitlines()
+            is_list = word in ("true", "1", "", "fx", "offf", "00")
+            self.assertEqual(said == listed_alone, is_list, word)
+            beside = {**os.environ, "BENCHMARK_LIST_TESTS": word}
+            done = subprocess.run([BENCH, *one], **PIPES, env=beside)
+            self.assertEqual((done.returncode, done.stdout.splitlines() == listed_alone), (0, is_list))
+
     def test_twice_the_same(self):
         first, second = listed("-m", "2x64", "--kv-format", "auto,bf16")
         self.assertIn("/bf16/", first)
@@ -147,9 +172,37 @@ class Figures(unittest.TestCase):
             self.assertEqual(bench["samples"], len(row["samples_ns"]))
             self.assertEqual(bench["cold"], row["cold"])
 
+    def test_of_weights_are_those_of_run(self):
+        asked = [*QUICK, "-m", "2x64/g2x2l,gpt-oss-20b", "--kv-format", "bf16,q8_0"]
+        asked += ["--seqs", "2", "--weights-read", "20MB", "--samples", "1"]
+        done = subprocess.run([KVGAUGE, "run", *asked, "-o", "jsonl"], **PIPES)
+        if done.returncode == 3:
+            self.skipTest(done.stderr)
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        got = rows(*asked)
+        self.assertEqual((len(got), len(said)), (4, 4))
+        for bench, row in zip(got, said):
+            for name in (*SAME, "weights_read_bytes", "weights_error"):
+                self.assertEqual(bench[name], row[name], bench["name"])
+            self.assertEqual(
+                bench["kv_overtakes_weights_tokens"], row["kv_overtakes_weights_tokens"] or 0
+            )
+            (weights,) = (part for part in row["step_parts"] if part["part"] == "weights")
+            self.assertAlmostEqual(bench["weights_bytes_percent"], weights["bytes_percent"], 9)
+            # Of one sample each, medians of parts add up to the median of the step.
+            step_ns, weights_ns = 1e3 * bench["real_time"], bench["weights_ns"]
+            self.close(bench["step_tokens_per_s"], 2e9 / step_ns)
+            self.close(bench["kv_tokens_per_s"], 2e9 / (step_ns - weights_ns))
+            self.close(bench["weights_gb_per_s"], bench["weights_read_bytes"] / weights_ns)
+            self.close(bench["weights_time_percent"], 100 * weights_ns / step_ns)
+
+    def close(self, got, expected):
+        self.assertLess(abs(got / expected - 1), 1e-6, f"{got}, not {expected}")
+
     def test_belong_together(self):
         (row,) = rows(*QUICK, "-m", "2x64", "--seqs", "3", "--kv-format", "q4_0")
         self.assertEqual((row["time_unit"], row["iterations"]), ("us", 1))
+        self.assertFalse(WEIGHTS & set(row))
         # One group, and no weights: KV work is the step, and attention less.
         self.assertAlmostEqual(row["kv_tokens_per_s"], 3e6 / row["real_time"], -1)
         self.assertGreater(row["read_gb_per_s"], row["kv_read_bytes"] / (1e3 * row["real_time"]))
@@ -159,17 +212,8 @@ class Figures(unittest.TestCase):
         self.assertEqual((hot["cold"], hot["percent_of_ceiling"]), (0, 0))
 
     def test_context_says_who_measured(self):
-        out = run(
-            *QUICK,
-            "-m",
-            "2x64",
-            "--kv-format",
-            "bf16",
-            "--label",
-            "here",
-            "--benchmark_context=who=me",
-            "--benchmark_format=json",
-        ).stdout
+        asked = [*QUICK, "-m", "2x64", "--kv-format", "bf16", "--label", "here"]
+        out = run(*asked, "--benchmark_context=who=me", "--benchmark_format=json").stdout
         context = strict(out)["context"]
         self.assertEqual(context["kvgauge_backend"], "cpu")
         self.assertEqual(context["kvgauge_threads"], "1")
@@ -199,6 +243,17 @@ class Output(unittest.TestCase):
             self.assertEqual(float(row["pool_bytes"]), same["pool_bytes"])
             self.assertLessEqual(COUNTERS, {name for name in row if row[name] != ""})
 
+    def test_csv_of_refused_rows_with_weights(self):
+        asked = [*self.refused_first, "--weights-read", "1MiB"]
+        done = subprocess.run([BENCH, *asked, "--benchmark_format=csv"], **PIPES)
+        if done.returncode == 3:
+            self.skipTest(done.stderr)
+        got = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual((len(got), got[0]["error_occurred"]), (4, "true"))
+        for row in got[1:]:
+            self.assertLessEqual(COUNTERS | WEIGHTS, {name for name in row if row[name] != ""})
+            self.assertGreater(float(row["weights_ns"]), 0)
+
     def test_repetitions_of_rows_whose_counters_are_zero(self):
         asked = [*self.refused_first, "--llc", "1GB", "--benchmark_repetitions=2"]
         got = rows(*asked)
@@ -219,20 +274,13 @@ class Output(unittest.TestCase):
                 self.assertTrue(read(path.read_text(encoding="utf-8")))
 
     def test_of_the_librarys_flags(self):
-        (row,) = rows(
-            *QUICK,
-            "-m",
-            "2x64",
-            "--kv-format",
-            "bf16,q8_0",
-            "--benchmark_filter=q8_0",
-            "--benchmark_min_time=0.01s",
-            "--benchmark_min_warmup_time=0.001",
-            "--benchmark_time_unit=ms",
-            "--benchmark_color=false",
-            "--benchmark_counters_tabular=true",
-        )
+        flags = "filter=q8_0 min_time=0.01s min_warmup_time=0.001 time_unit=ms color=false "
+        flags += "counters_tabular=true format=json"
+        asked = [*QUICK, "-m", "2x64", "--kv-format", "bf16,q8_0"]
+        done = run(*asked, *(f"--benchmark_{flag}" for flag in flags.split()))
+        (row,) = strict(done.stdout)["benchmarks"]
         self.assertEqual(row["time_unit"], "ms")
+        self.assertNotIn("suffix", done.stderr)  # of 0.01s no version complains
 
     def test_that_does_not_arrive(self):
         one = [*QUICK, "-m", "2x64", "--kv-format", "bf16"]
@@ -329,17 +377,8 @@ class ExitCodes(unittest.TestCase):
             self.assertRegex(run(word).stdout, "(?s)--kv-format LIST.*--benchmark_filter=")
 
     def test_of_an_interrupt(self):
-        words = [
-            BENCH,
-            *QUICK,
-            "-m",
-            "2x64",
-            "--kv-format",
-            "bf16,q8_0,q4_0",
-            "--samples",
-            "1000000",
-            "--benchmark_format=json",
-        ]
+        words = [BENCH, *QUICK, "-m", "2x64", "--kv-format", "bf16,q8_0,q4_0"]
+        words += ["--samples", "1000000", "--benchmark_format=json"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             seen = b""
             while b'"benchmarks": [' not in seen:

@@ -50,6 +50,23 @@ for row in 0 -1 x 1.5; do
     check "row $row: exit code 2" [ $? -eq 2 ]
     check "row $row: says which there are" grep -q 'has rows 1 to 8$' "$work/said"
 done
+# Rows that nobody wrote: a word with a line of its own, an option without its value, no rows at all.
+sed 1q "$work/rows" >"$work/row"
+for words in '"kvgauge", "run", "--data\n--save\nx"' '"kvgauge", "run", 7' ''; do
+    sed 's/"argv":\[[^]]*\]/"argv":['"${words//\\/\\\\}"']/' "$work/row" >"$work/odd"
+    again "$work/odd" 1 2>"$work/said"
+    check "argv [$words]: exit code 2" [ $? -eq 2 ]
+    check "argv [$words]: says so" grep -q '^repeat: .*odd, row 1: no row of kvgauge run$' "$work/said"
+done
+sed 's/"argv":\[[^]]*\]/"argv":["kvgauge","run","--llc=32MiB","--samples","1","--label"]/' "$work/row" >"$work/odd"
+again "$work/odd" 1 --device cpu -o jsonl >"$work/again" 2>/dev/null
+check 'a cut off argv: as it was' [ "$(facts "$work/again" 1)" = "$(facts "$work/rows" 1)" ]
+printf '[1]\n{}\n{"model": "x"}\n' >"$work/odd"
+for row in 1 2 3; do
+    again "$work/odd" $row 2>"$work/said"
+    check "odd row $row: exit code 2" [ $? -eq 2 ]
+    check "odd row $row: says so" grep -q "odd, row $row: no row of kvgauge run" "$work/said"
+done
 KVGAUGE=$work/none "$scripts/repeat.sh" "$work/rows" 1 2>"$work/said"
 check 'a program that is not there: exit code 3' [ $? -eq 3 ]
 check 'and where to say it' grep -q '^repeat: .*none is not there.*KVGAUGE' "$work/said"

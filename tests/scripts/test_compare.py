@@ -76,9 +76,13 @@ class CompareTest(ScriptTest):
             self.assertAlmostEqual(row["attend_ratio"], 1, 3)
 
     def test_drift_of_the_canary_widens(self):
+        """Of rows from before the canary was kept beside each sample."""
         drifting = slowed(ROWS, 1.1)
         for row in drifting:
             row["canary_drift_percent"] = -20.0
+        self.assertEqual(self.verdicts(ROWS, drifting), ["slower"] * 3)
+        for row in drifting:
+            del row["canary_mb_per_s"]
         self.assertEqual(self.verdicts(ROWS, drifting), ["same"] * 3)
 
     def test_max_slowdown(self):
@@ -126,6 +130,10 @@ class CompareTest(ScriptTest):
             self.assertIn("no row in common; nearest: 8x128/g4x2l bf16, 8,192 tokens x 1: ", err)
             self.assertIn(difference, err)
             self.assertNotIn(";", err.partition("nearest")[2])
+        far = make_row(data="sink", page_tokens=64, rotate="hadamard")
+        for a in ([far, make_row()], [make_row(), far]):
+            err = self.compare(a, [make_row(page_tokens=32)])[2]
+            self.assertIn(" 8,192 tokens x 1: page_tokens: 16 in", err)
         same = make_row(argv=["kvgauge", "run", "--kv-scale", "one", "--share-prefix", "0"])
         self.assertEqual(self.compare([make_row()], [same])[0], 0)
 
@@ -177,26 +185,6 @@ class CompareTest(ScriptTest):
         self.assertEqual(self.verdicts([old], [old]), ["same"])
 
 
-class IntervalTest(unittest.TestCase):
-    def test_ranks_of_the_tables(self):
-        # 95 % of the median: the ranks that tables of the sign test give.
-        for n, low, high in ((5, 1, 5), (6, 1, 6), (8, 1, 8), (9, 2, 8), (11, 2, 10), (20, 6, 15),
-                             (50, 18, 33), (100, 40, 61)):  # fmt: skip
-            self.assertEqual(compare.median_interval(range(n, 0, -1)), (low, high), n)
-        low, high = compare.median_interval(range(1, 2002))
-        self.assertEqual(low + high, 2002)
-        self.assertAlmostEqual(low, 1001 - 0.98 * 2001**0.5, delta=1.5)
-
-    def test_the_ratio_takes_the_ends_that_differ_most(self):
-        a, b = make_row(step_ns=1000), make_row(step_ns=2000)
-        a.update(canary_drift_percent=10.0, samples_ns=[900, 1000, 1000, 1000, 1200])
-        b.update(canary_drift_percent=-20.0, samples_ns=[1800, 2000, 2000, 2000, 2100])
-        ratio, low, high, _ = compare.speed(a, b)
-        self.assertEqual(ratio, 2)
-        self.assertAlmostEqual(low, 1800 / 1200 / 1.1 / 1.2)
-        self.assertAlmostEqual(high, 2100 / 900 * 1.1 * 1.2)
-
-
 class ColumnsTest(unittest.TestCase):
     def test_every_column_is_known(self):
         fields = pathlib.Path(compare.__file__).parent.parent / "host" / "result_fields.def"
@@ -241,7 +229,7 @@ class BrokenInputTest(ScriptTest):
                             ("step_ns", {"median": None}), ("groups", [3]), ("argv", "kvgauge"), ("cold", 1),
                             ("formula_bytes", True)):  # fmt: skip
             self.refuse(lines([dict(make_row(), **{name: value})]), "line 1", name)
-        for number in ("NaN", "Infinity", "1e999", "9" * 5000):
+        for number in ("NaN", "Infinity", "1e999", "9" * 5000, "1e300", "-1e31", "1e-300"):
             line = lines([make_row()]).replace('"seed": 1', f'"seed": {number}')
             self.refuse(line, "line 1", "no JSON")
 
@@ -343,6 +331,14 @@ class LlamaBenchTest(ScriptTest):
         found = self.rates(json.dumps(entries), *self.known)
         self.assertIn("one depth", found["f16"]["note"])
         self.assertIn("does not grow", found["q8_0"]["note"])
+
+    def test_figures_that_are_none(self):
+        path = self.write("l.json", json.dumps(llama_entries(self.figures)))
+        for words in ("--bytes-per-token f16=inf", "--bytes-per-token f16=0", "--ceiling nan",
+                      "--bytes-per-token f16=nan", "--ceiling 0", "--bytes-per-token f16"):  # fmt: skip
+            code, out, err = self.run_script("--llama-bench", path, *words.split())
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn(words.split()[0], err)
 
     def test_broken(self):
         far = json.dumps([dict(llama_entries(self.figures)[0], n_depth=1e300)])

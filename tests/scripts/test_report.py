@@ -3,97 +3,17 @@ is in the file, and shows nothing as fine that is not."""
 
 import json
 import pathlib
-import re
 import unittest
-import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 
 import report_svg
 import result_rows
-from sample_rows import ScriptTest, group, lines, make_row, without_speed
+from page_check import PageTest
+from sample_rows import group, lines, make_row, without_speed
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=y>\x00\x1b[31m"
-VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
-class Page(HTMLParser):
-    """Holds that every element is closed in order, and keeps tags, attributes and text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.attributes, self.words, self.faults = [], [], [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(f"</{tag}> closes something else")
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
-class ReportTest(ScriptTest):
-    script = "report.py"
-
-    def report(self, *contents):
-        """(report.md, report.html), the page having passed what must hold of every page."""
-        paths = [self.write(f"{i}.jsonl", content) for i, content in enumerate(contents)]
-        code, out, err = self.run_script(*paths, "--out", str(self.folder / "deep" / "out"))
-        self.assertEqual((code, out), (0, ""), err)
-        folder = self.folder / "deep" / "out"
-        html = (folder / "report.html").read_text("utf-8")
-        self.check_page(html)
-        return (folder / "report.md").read_text("utf-8"), html
-
-    def check_page(self, html):
-        page = Page(html)
-        self.assertEqual((page.open, page.faults), ([], []))
-        self.assertFalse({"script", "link", "img", "iframe", "object"} & set(page.tags))
-        for name, value in page.attributes:
-            self.assertFalse(name.startswith("on") or name in ("src", "href"), (name, value))
-        self.assertNotIn("http", html)
-        self.assertNotIn("@import", html)
-        self.assertIn("prefers-color-scheme:dark", html)
-        for bad in (">nan", ">inf", "None", 'nan"', 'inf"'):
-            at = html.find(bad)
-            self.assertEqual(at, -1, html[max(at - 200, 0) : at + 50])
-        for drawing in self.drawings(html):
-            self.check_drawing(drawing)
-
-    def drawings(self, html):
-        return [
-            ElementTree.fromstring(text)
-            for text in re.findall(r"<svg viewBox.*?</svg>", html, re.S)
-        ]
-
-    def check_drawing(self, drawing):
-        self.assertEqual(drawing[0].tag, "title")
-        self.assertEqual(drawing[1].tag, "desc")
-        self.assertTrue(drawing.get("aria-label"))
-        _, _, width, height = map(float, drawing.get("viewBox").split())
-        for one in drawing.iter("text"):
-            self.assertTrue(0 <= float(one.get("x")) <= width, ElementTree.tostring(one))
-            self.assertTrue(0 <= float(one.get("y")) <= height, ElementTree.tostring(one))
-        for one in drawing.iter("rect"):
-            self.assertLessEqual(float(one.get("x")) + float(one.get("width")), width)
-
-    def named(self, html, name):
-        return [d for d in self.drawings(html) if d[0].text == name]
-
-    def words_of(self, drawing):
-        return [one.text or "".join(one.itertext()) for one in drawing.iter("text")]
-
+class ReportTest(PageTest):
     def test_one_row(self):
         markdown, html = self.report([make_row()])
         head = markdown.splitlines()[:6]
@@ -144,49 +64,6 @@ class ReportTest(ScriptTest):
         error = self.named(html, "Format error, 8x128/g4x2l")[0]
         self.assertIn("sink data", self.words_of(error))
         self.assertEqual(len([p for p in error.iter("path") if p.find("title") is not None]), 6)
-
-    def test_whole_steps(self):
-        weights = {
-            "weights_read_bytes": 512 << 20,
-            "weights_format": "f32",
-            "step_tokens_per_s": 12.34,
-            "step_speed_vs_baseline": 1.07,
-            "kv_speed_vs_baseline": 1.69,
-            "step_parts": [
-                {
-                    "part": "weights",
-                    "read_bytes": 512 << 20,
-                    "bytes_percent": 88.9,
-                    "ns": 7,
-                    "time_percent": 91.2,
-                },
-                {
-                    "part": "kv",
-                    "read_bytes": 64 << 20,
-                    "bytes_percent": 11.1,
-                    "ns": 1,
-                    "time_percent": 8.8,
-                },
-            ],
-            "kv_overtakes_weights_tokens": 30841,
-        }
-        cells = ["q8_0", "8,192", "12.3", "1.07", "1.69", "89", "91", "30,841 tokens"]
-        md, html = self.report(lines([make_row("q8_0", **weights)]))
-        self.assertIn(f"| {' | '.join(cells)} |", md)
-        self.assertIn("".join(f"<td>{c}</td>" for c in cells[1:]), html)
-        for text in (md, html):
-            self.assertIn("512 MiB of weights in f32 in a step", text)
-            self.assertIn("weights apart from it", text)
-            self.assertNotIn("no weights", text)
-        weights.update(step_parts=None, kv_overtakes_weights_tokens=None)
-        md, _ = self.report(lines([make_row("q8_0", **weights)]))
-        self.assertIn("| 1.69 | - | - | - |", md)
-        for text in self.report(
-            lines([without_speed(make_row("q8_0", **weights), "wrong", "why")])
-        ):
-            self.assertNotIn("Whole steps", text)
-        for text in self.report(lines([make_row()])):
-            self.assertNotIn("Whole steps", text)
 
     def test_what_is_not_fine_is_not_drawn_as_fine(self):
         # Figures that such rows cannot have: a page that believed them would show them.
