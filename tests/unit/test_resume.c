@@ -22,11 +22,25 @@ static struct result_run run;
 static struct options_format format = {
     .name = "q8_0", .k_format = FORMAT_Q8_0, .v_format = FORMAT_Q8_0};
 
+static const char *argv[] = {"kvgauge", "run", "--seed", "7"};
+
+/* As the command line has it, and as it is understood. */
+static void set_seed(const char *text) {
+    argv[3] = text;
+    options.seed = strtoull(text, NULL, 10);
+}
+
 static int set_up(void **state) {
     (void)state;
     static uint64_t lengths[2] = {100, 100};
     options = (struct options){.seed = 7, .tp = 1, .state_value_bytes = 4};
-    run = (struct result_run){.options = &options, .facts = {.backend = "cpu", .device = "this"}};
+    set_seed("7");
+    run = (struct result_run){
+        .options = &options,
+        .argc = sizeof argv / sizeof argv[0],
+        .argv = argv,
+        .facts = {.backend = "cpu", .device = "this", .threads = 2},
+    };
     one = (struct run_case){
         .options = &options,
         .model = {.name = "a model",
@@ -123,7 +137,7 @@ static void test_which_rows_count(void **state) {
         put("", 0);
         append_row(row_of((enum result_status)status)->values);
         struct resume resume = opened();
-        assert_int_equal(resume_has(&resume, row_of(RESULT_OK)->values), counts[status]);
+        assert_int_equal(resume_take(&resume, row_of(RESULT_OK)->values), counts[status]);
         assert_int_equal(resume.count, counts[status]);
         closed(&resume);
     }
@@ -132,25 +146,21 @@ static void test_which_rows_count(void **state) {
 static void test_what_makes_another_row(void **state) {
     (void)state;
     static const enum result_field keys[] = {
-        RESULT_MODEL,
-        RESULT_K_FORMAT,
-        RESULT_V_FORMAT,
-        RESULT_INDEX_FORMAT,
-        RESULT_TOKENS,
-        RESULT_SEQS,
-        RESULT_TP,
-        RESULT_SEED,
-        RESULT_PAGE_TOKENS,
-        RESULT_PAGE_ORDER,
-        RESULT_DATA,
-        RESULT_ROTATE,
-        RESULT_WEIGHTS_FORMAT,
-        RESULT_RANKS,
-        RESULT_WEIGHTS_READ_BYTES,
+        RESULT_SUITE,         RESULT_THREADS,
+        RESULT_FORMULA_BYTES, RESULT_MODEL,
+        RESULT_K_FORMAT,      RESULT_V_FORMAT,
+        RESULT_INDEX_FORMAT,  RESULT_TOKENS,
+        RESULT_SEQS,          RESULT_TP,
+        RESULT_SEED,          RESULT_PAGE_TOKENS,
+        RESULT_PAGE_ORDER,    RESULT_DATA,
+        RESULT_ROTATE,        RESULT_WEIGHTS_FORMAT,
+        RESULT_RANKS,         RESULT_WEIGHTS_READ_BYTES,
     };
     append_row(row_of(RESULT_OK)->values);
-    struct resume resume = opened();
     for (int field = 0; field < RESULT_FIELD_COUNT; field++) {
+        if (field == (int)RESULT_ARGV)
+            continue;
+        struct resume resume = opened();
         struct writer_value *values = row_of(RESULT_OK)->values;
         bool is_key = false;
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -161,24 +171,58 @@ static void test_what_makes_another_row(void **state) {
             values[field].as.text = "another";
         else
             values[field] = (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = 2};
-        if (resume_has(&resume, values) == is_key)
+        if (resume_take(&resume, values) == is_key)
             fail_msg("%s", result_fields[field].name);
+        closed(&resume);
     }
+}
+
+/* What has no column stands in argv; rows of which nobody knows what they were asked for are none.
+ */
+static void test_what_argv_tells(void **state) {
+    (void)state;
+    static const char *const others[][2] = {
+        {"--kv-scale", "amax"}, {"--state-format", "bf16"}, {"--no-such-option", "1"}};
+    append_row(row_of(RESULT_OK)->values);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const char *other[] = {"kvgauge", "run", "--seed", "7", others[i][0], others[i][1]};
+        run.argv = other;
+        run.argc = sizeof other / sizeof other[0];
+        struct resume resume = opened();
+        assert_false(resume_take(&resume, row_of(RESULT_OK)->values));
+        append_row(row_of(RESULT_OK)->values);
+        closed(&resume);
+        resume = opened();
+        assert_int_equal(resume.count, i + 2);
+        assert_int_equal(resume_take(&resume, row_of(RESULT_OK)->values), i < 2);
+        closed(&resume);
+    }
+}
+
+/* Each row of the file stands for one of the run. */
+static void test_rows_are_taken_once(void **state) {
+    (void)state;
+    append_row(row_of(RESULT_OK)->values);
+    append_row(row_of(RESULT_OK)->values);
+    struct resume resume = opened();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(resume_take(&resume, row_of(RESULT_OK)->values), i < 2);
     closed(&resume);
 }
 
 /* JSON's numbers are read as doubles, which have no place for the last bits of these. */
 static void test_any_seed(void **state) {
     (void)state;
-    static const uint64_t seeds[] = {0, ((uint64_t)1 << 53) + 1, INT64_MAX};
+    static const char *const seeds[] = {"0", "9007199254740993", "1152921504606846977"};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         put("", 0);
-        options.seed = seeds[i];
+        set_seed(seeds[i]);
         append_row(row_of(RESULT_OK)->values);
         struct resume resume = opened();
-        assert_true(resume_has(&resume, row_of(RESULT_OK)->values));
-        options.seed = 99;
-        assert_false(resume_has(&resume, row_of(RESULT_OK)->values));
+        set_seed("99");
+        assert_false(resume_take(&resume, row_of(RESULT_OK)->values));
+        set_seed(seeds[i]);
+        assert_true(resume_take(&resume, row_of(RESULT_OK)->values));
         closed(&resume);
     }
 }
@@ -187,7 +231,7 @@ static void test_a_new_file(void **state) {
     (void)state;
     struct resume resume = opened();
     assert_int_equal(resume.count, 0);
-    assert_false(resume_has(&resume, row_of(RESULT_OK)->values));
+    assert_false(resume_take(&resume, row_of(RESULT_OK)->values));
     closed(&resume);
     (void)unlink(path);
     (void)snprintf(path, sizeof path, "%s/no/rows", folder);
@@ -202,7 +246,7 @@ static void test_torn_at_any_place(void **state) {
     static char whole[MOST_BYTES], after[MOST_BYTES];
     append_row(row_of(RESULT_OK)->values);
     const size_t first = get(whole);
-    options.seed = 8;
+    set_seed("8");
     append_row(row_of(RESULT_OK)->values);
     const size_t both = get(whole);
     for (size_t kept = first + 1; kept < both - 1; kept += kept < first + 20 ? 1 : 53) {
@@ -282,6 +326,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_which_rows_count, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_makes_another_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_argv_tells, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rows_are_taken_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_seed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_new_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_torn_at_any_place, set_up, tear_down),

@@ -114,12 +114,28 @@ static const char *model_asked;
 static uint64_t rows_there;
 static size_t row_count, row_fails; /* the row that cannot be written; 0: none */
 
+static FILE *save_to; /* NULL: nowhere */
+static struct result_run shared;
+
+static void save(const struct result *result) {
+    struct result_row row;
+    struct writer *writer;
+    result_values(&shared, result, &row);
+    assert_int_equal(
+        writer_open(WRITER_JSONL, save_to, result_fields, RESULT_FIELD_COUNT, NULL, &writer, NULL),
+        STATUS_OK);
+    assert_int_equal(writer_row(writer, row.values, NULL), STATUS_OK);
+    assert_int_equal(writer_close(writer, NULL), STATUS_OK);
+}
+
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     (void)context;
     assert_true(row_count < MOST_ROWS);
     rows[row_count] = *result;
     (void)strcpy(names[row_count], result->format->name);
     row_count++;
+    if (save_to != NULL)
+        save(result);
     return row_count == row_fails ? status_set(text, STATUS_IO, "this row fails") : STATUS_OK;
 }
 
@@ -147,7 +163,7 @@ static void start(void) {
 }
 
 /* One case of 64 tokens: pools of 16,408 bytes in bf16 and f16, of 8,728 in q8_0. */
-static enum status run_case(const char *arguments, const struct resume *resume,
+static enum status run_case(const char *arguments, struct resume *resume,
                             struct status_text *text) {
     static char copy[1024], program[] = "kvgauge";
     (void)snprintf(copy, sizeof copy, "run -m %s --tokens 64 --samples %d %s", model_asked, SAMPLES,
@@ -162,7 +178,10 @@ static enum status run_case(const char *arguments, const struct resume *resume,
         run_case_list_create(&options, &cases, text) != STATUS_OK)
         fail_msg("%s", text->line);
     assert_int_equal(cases.count, 1);
-    struct result_run shared = {.options = &options, .cold_bytes = 1};
+    shared = (struct result_run){.options = &options,
+                                 .argc = (size_t)count,
+                                 .argv = (const char *const *)words,
+                                 .cold_bytes = 1};
     world.ops.facts(world.device, &shared.facts);
     struct runner runner = {.ops = &world.ops,
                             .device = world.device,
@@ -353,21 +372,17 @@ static void test_rows_that_are_there(void **state) {
         char path[] = "test_runner_XXXXXX";
         const int descriptor = mkstemp(path);
         assert_true(descriptor >= 0);
-        FILE *file = fdopen(descriptor, "w");
-        assert_non_null(file);
-        char copy[64];
-        (void)strcpy(copy, cases[i].saved);
-        for (char *name = strtok(copy, ","); name != NULL; name = strtok(NULL, ","))
-            (void)fprintf(file,
-                          "{\"model\":\"1x64/g2x1l\",\"k_format\":\"%s\",\"v_format\":\"%s\","
-                          "\"tokens\":64,\"seqs\":1,\"tp\":1,\"page_tokens\":16,\"seed\":1,"
-                          "\"page_order\":\"shuffled\",\"data\":\"normal\",\"rotate\":\"none\","
-                          "\"device\":\"x\",\"status\":\"ok\"}\n",
-                          name, name);
-        assert_int_equal(fclose(file), 0);
+        save_to = fdopen(descriptor, "w");
+        assert_non_null(save_to);
+        char arguments[64];
+        (void)snprintf(arguments, sizeof arguments, "--seed 1 --kv-format %s", cases[i].saved);
+        start();
+        run_well(arguments);
+        assert_int_equal(fclose(save_to), 0);
+        save_to = NULL;
         struct resume resume;
         struct status_text text = {""};
-        if (resume_open(path, "x", &resume, &text) != STATUS_OK)
+        if (resume_open(path, shared.facts.device, &resume, &text) != STATUS_OK)
             fail_msg("%s", text.line);
         start();
         if (run_case("--kv-format bf16,q8_0,f16 --seed 1", &resume, &text) != STATUS_OK)
