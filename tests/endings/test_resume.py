@@ -115,7 +115,8 @@ class Resume(unittest.TestCase):
             row = file.read()
         start = row.index('"argv":[') + len('"argv":')
         end = row.index("]", start) + 1
-        for argv in ("null", "[]", "7", '["kvgauge"]', '["kvgauge","run","--not-yet","1"]', "[null,1]"):
+        newer = '["kvgauge","run","--not-yet","1"]'
+        for argv in ("null", "[]", "7", '["kvgauge"]', newer, "[null,1]"):
             with self.subTest(argv=argv):
                 with open(self.file, "w", encoding="utf-8") as file:
                     file.write(row[:start] + argv + row[end:])
