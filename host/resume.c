@@ -43,16 +43,15 @@ static void put_number(FILE *key, double number) {
     (void)fprintf(key, "%.0f\n", number);
 }
 
-/* What has no column of its own, and the seed, of which a double may lack digits. False: not a
- * command line that this version understands. */
-static bool put_options(FILE *key, const char *const *argv, size_t argc) {
+/* What has no column of its own, and the seed, of which a double may lack digits. Of a command line
+ * that this version does not understand nothing, so that the key is no other's equal. */
+static void put_options(FILE *key, const char *const *argv, size_t argc) {
     for (size_t i = 0; i < argc; i++)
         if (argv[i] == NULL) /* no memory for what is shown of it */
-            return false;
+            return;
     struct options options;
-    const bool understood = options_parse((int)argc, (char *const *)(uintptr_t)argv, &options,
-                                          &(struct status_text){""}) == STATUS_OK;
-    if (understood) {
+    struct status_text why;
+    if (options_parse((int)argc, (char *const *)(uintptr_t)argv, &options, &why) == STATUS_OK) {
         (void)fprintf(key, "%llu %u %d %d %llu %d %u\n", (unsigned long long)options.seed,
                       options.state_value_bytes, options.kv_scale_amax, (int)options.lengths,
                       (unsigned long long)options.share_prefix_tokens, options.window_as_full,
@@ -61,13 +60,10 @@ static bool put_options(FILE *key, const char *const *argv, size_t argc) {
         put_text(key, options.kernel != NULL ? options.kernel : "");
     }
     options_free(&options);
-    return understood;
 }
 
-/* The key that is written between the two; "" where `understood` is false: a row that is no other's
- * equal. NULL: no memory. */
 struct key {
-    FILE *file;
+    FILE *file; /* between key_begin and key_end */
     char *text;
     size_t bytes;
 };
@@ -78,14 +74,13 @@ static bool key_begin(struct key *key) {
     return key->file != NULL;
 }
 
-static char *key_end(struct key *key, bool understood) {
+/* The caller's; NULL: no memory. */
+static char *key_end(struct key *key) {
     const bool failed = ferror(key->file) != 0;
     if (fclose(key->file) != 0 || failed) {
         free(key->text);
         return NULL;
     }
-    if (!understood)
-        key->text[0] = '\0';
     return key->text;
 }
 
@@ -101,7 +96,8 @@ static char *key_of_values(const struct writer_value *values) {
             put_text(key.file, value->kind == WRITER_TEXT ? value->as.text : "");
     }
     const struct writer_value *argv = &values[RESULT_ARGV];
-    return key_end(&key, put_options(key.file, argv->as.texts.values, argv->as.texts.count));
+    put_options(key.file, argv->as.texts.values, argv->as.texts.count);
+    return key_end(&key);
 }
 
 static char *key_of_row(const cJSON *row) {
@@ -124,9 +120,9 @@ static char *key_of_row(const cJSON *row) {
     size_t argc = 0;
     const cJSON *word;
     cJSON_ArrayForEach(word, words) if (cJSON_IsString(word)) argv[argc++] = word->valuestring;
-    char *text = key_end(&key, put_options(key.file, argv, argc));
+    put_options(key.file, argv, argc);
     free(argv);
-    return text;
+    return key_end(&key);
 }
 
 /* Takes the key over. */
@@ -254,7 +250,7 @@ void resume_free(struct resume *resume) {
 bool resume_take(struct resume *resume, const struct writer_value *values) {
     char *key = key_of_values(values);
     bool found = false;
-    for (size_t i = 0; i < resume->count && key != NULL && key[0] != '\0' && !found; i++) {
+    for (size_t i = 0; i < resume->count && key != NULL && !found; i++) {
         found = resume->keys[i] != NULL && strcmp(resume->keys[i], key) == 0;
         if (found) {
             free(resume->keys[i]);

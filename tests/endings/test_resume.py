@@ -95,6 +95,12 @@ class Resume(unittest.TestCase):
             rows.append(len(lines_of(self.file)))
         self.assertGreater(rows[0], 3)
         self.assertEqual(rows, [rows[0], rows[0], 2 * rows[0], 2 * rows[0]])
+        row = lines_of(self.file)[0]
+        words = ["--threads", "1", "--kv-format", "bf16", "-m", row["model"]]
+        words += ["--tokens", str(row["tokens"]), "--seqs", str(row["seqs"])]
+        ended = Ended(PROGRAM, [*RUN, *words, "--resume", self.file])
+        self.assertEqual(ended.code, 0, ended)
+        self.assertEqual(len(lines_of(self.file)), 2 * rows[0] + 1)
 
     def test_asked_for_twice(self):
         """A row of the file stands for one row of the run."""
@@ -109,7 +115,8 @@ class Resume(unittest.TestCase):
             row = file.read()
         start = row.index('"argv":[') + len('"argv":')
         end = row.index("]", start) + 1
-        for argv in ("null", "[]", "7", '["kvgauge"]', '["kvgauge","run","--not-yet","1"]', "[null,1]"):
+        newer = '["kvgauge","run","--not-yet","1"]'
+        for argv in ("null", "[]", "7", '["kvgauge"]', newer, "[null,1]"):
             with self.subTest(argv=argv):
                 with open(self.file, "w", encoding="utf-8") as file:
                     file.write(row[:start] + argv + row[end:])
