@@ -88,14 +88,17 @@ static enum status fake_stream(struct backend_device *on, const void *dev_from, 
 static enum status fake_append(struct backend_device *on, const struct backend_append *work,
                                struct format_replaced *replaced, struct status_text *text) {
     (void)on, (void)work, (void)replaced, (void)text;
-    world.device_ns += WORLD_APPEND_NS;
+    if (world.steps + 1 == world.append_back_at)
+        world.device_ns -= WORLD_APPEND_NS;
+    else
+        world.device_ns += WORLD_APPEND_NS;
     return STATUS_OK;
 }
 
 static enum status fake_attend(struct backend_device *on, const struct backend_attend *work,
                                struct status_text *text) {
     (void)on, (void)work, (void)text;
-    world.device_ns += WORLD_ATTEND_NS;
+    world.device_ns += world.steps + 1 == world.attend_still_at ? 0 : WORLD_ATTEND_NS;
     return STATUS_OK;
 }
 

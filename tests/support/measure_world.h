@@ -32,8 +32,9 @@ struct world {
     uint64_t steps, interrupt_at, fail_at;
     const char *fail_what; /* "mark", "sync", "step", "canary", "canary sync" */
     uint64_t (*step_ns)(char who, uint64_t nth);
-    uint64_t nth[WORLD_CONTENDERS];         /* steps of each, warm-up included */
-    uint64_t stuck_from, stuck_to, back_at; /* steps during which the clock misbehaves */
+    uint64_t nth[WORLD_CONTENDERS];           /* steps of each, warm-up included */
+    uint64_t stuck_from, stuck_to, back_at;   /* steps during which the clock misbehaves */
+    uint64_t append_back_at, attend_still_at; /* steps of which it does in one part */
 };
 
 extern struct world world;

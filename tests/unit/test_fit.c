@@ -54,6 +54,13 @@ static void test_a_line_is_found(void **state) {
     assert_string_equal(
         words, "250.0 us + 12.500 ns per token (7 lengths, 4k to 256k; off by 0.0 % at most)");
     assert_false(fit_of(1, 1, 0).has_interval);
+    /* one row without an interval: the line has none */
+    struct fit_point points[LENGTHS];
+    struct fit without;
+    make_points(250000, 12.5, 0.02, points);
+    points[1].low_ns = points[1].high_ns = 0;
+    assert_true(fit_make(points, LENGTHS, &without));
+    assert_false(without.has_interval);
 }
 
 static void test_three_lengths_at_least(void **state) {
@@ -121,7 +128,8 @@ static void test_crossings_in_words(void **state) {
         {90000, 30, FIT_NEVER,
          "q8_0 never passes bf16 between 4k and 256k; extrapolated: faster up to 1000 tokens"},
         {200000, 20, FIT_NEVER, "q8_0 never passes bf16 between 4k and 256k"},
-        /* at 100 million: further out than is told */
+        /* at 10 and at 100 million: further out than is told */
+        {100100, 10, FIT_ALWAYS, "q8_0 is faster than bf16 at every length between 4k and 256k"},
         {1e9, 10, FIT_NEVER, "q8_0 never passes bf16 between 4k and 256k"},
     };
     const struct fit baseline = fit_of(100000, 20, 0);
@@ -174,6 +182,10 @@ static void test_interval_of_a_crossing(void **state) {
     assert_true(near(crossing.at, 2000));
     assert_true(crossing.early == 0 && isinf(crossing.late));
     assert_non_null(strstr(words, "faster from 2k tokens (anywhere, by the noise)"));
+    /* alike at the first length and not at the last */
+    const struct fit fans_out = fit_of(100000, 21, 0.03);
+    assert_string_equal(words_of(&fans_out, &baseline, &crossing),
+                        "q8_0 never passes bf16 between 4k and 256k");
     const struct fit same = fit_of(101000, 20.1, 0.03);
     assert_string_equal(words_of(&same, &baseline, &crossing),
                         "q8_0 and bf16 differ by no more than their noise between 4k and 256k");

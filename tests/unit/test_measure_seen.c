@@ -61,6 +61,9 @@ static void test_readings_around_each_sample(void **state) {
     world.canary_faster_ns = WORLD_STEP_NS / 2;
     world_run_well(1, &limits);
     assert_string_equal(world_rounds(1), "sAsAsAsAsAs");
+    const double slow = (double)world_pool_bytes / WORLD_STEP_NS;
+    assert_true(fabs(world_contenders[0].canary.gb_per_s - 1.5 * slow) < 1e-5);
+    assert_true(fabs(world_contenders[0].canary.drift_percent - 100) < 1e-2); /* of the first two */
     static const double expected[5] = {1, 1, 1.5, 2, 2};
     for (int i = 0; i < 5; i++)
         assert_int_equal(world_contenders[0].series.canary_mb_per_s[i],
@@ -159,6 +162,15 @@ static void test_clock_that_stands_or_goes_back(void **state) {
     assert_int_equal(world_contenders[0].series.clockless, 4);
     for (uint64_t i = 0; i < 20; i++)
         assert_int_equal(world_contenders[0].series.step_ns[i], WORLD_STEP_NS);
+    /* over one part alone, while the step as a whole went forward */
+    world_start();
+    world.append_back_at = 4;
+    world.attend_still_at = 6;
+    world_run_well(1, &limits);
+    assert_int_equal(world_contenders[0].series.count, 20);
+    assert_int_equal(world_contenders[0].series.clockless, 2);
+    for (uint64_t i = 0; i < 20; i++)
+        assert_int_equal(world_contenders[0].series.part_ns[MEASURE_ATTEND][i], WORLD_ATTEND_NS);
     struct status_text text = {{0}};
     world_start();
     world.stuck_from = 5;

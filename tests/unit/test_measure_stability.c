@@ -149,6 +149,13 @@ static void test_trend_in_numbers(void **state) {
     measure_trend_find(tied, 9, scratch, &trend);
     /* ranks 1 1 4 4 4 1 7 7 7 about 4, places 0 to 8 about 4: 12 + 9 - 3 + 6 + 9 + 12 */
     assert_true(fabs(trend.strength - 45 / sqrt(54.0 * 60.0) * sqrt(8)) < 1e-9);
+    /* the middle of the last third is above that of the first, and all of it goes down */
+    static const uint64_t apart[30] = {200, 201, 202, 203, 100, 100, 100, 100, 100, 100,
+                                       190, 180, 170, 160, 150, 140, 130, 120, 110, 100,
+                                       110, 110, 110, 110, 110, 110, 50,  49,  48,  47};
+    measure_trend_find(apart, 30, scratch, &trend);
+    assert_true(trend.percent > MEASURE_DRIFT_PERCENT && trend.strength < -MEASURE_DRIFT_STRENGTH);
+    assert_false(measure_trend_is_drift(&trend));
     static const uint64_t equal[10] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
     measure_trend_find(equal, 10, scratch, &trend);
     assert_true(trend.strength <= 0 && trend.strength >= 0);

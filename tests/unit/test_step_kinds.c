@@ -288,7 +288,7 @@ static void test_bytes_of_shared_pages(void **state) {
     pool_destroy(pool);
 }
 
-/* Group g takes g + 1 us, 10 ns more in each round, and a second in the untimed first one, where
+/* Group g takes g + 1 us, 10 ns less in each round, and a second in the untimed first one, where
  * the order is as in every second one. */
 static uint64_t groups_asked;
 static uint64_t elapsed_of_groups(struct backend_device *on, uint32_t from_mark, uint32_t to_mark) {
@@ -296,7 +296,7 @@ static uint64_t elapsed_of_groups(struct backend_device *on, uint32_t from_mark,
     const uint64_t round = groups_asked / model.group_count;
     const uint64_t i = groups_asked++ % model.group_count;
     const uint64_t g = round % 2 == 0 ? i : model.group_count - 1 - i;
-    return round == 0 ? 1000000000 : 1000 * (g + 1) + 10 * round;
+    return round == 0 ? 1000000000 : 1000 * (g + 1) + 60 - 10 * round;
 }
 
 static void test_groups_are_timed(void **state) {

@@ -102,6 +102,9 @@ static void test_temperature(void **state) {
     put("sys/class/hwmon/hwmon2/name", "k10temp\n");
     put("sys/class/hwmon/hwmon2/temp1_input", "48250\n");
     assert_true(look().temperature_c == 48.25); /* of two packages the hotter one */
+    put("sys/class/hwmon/hwmon1/temp1_input", "49500\n");
+    assert_true(look().temperature_c == 49.5);
+    put("sys/class/hwmon/hwmon1/temp1_input", "47500\n");
     static const char *const nonsense[] = {"4000000000\n", "-5000\n", "0\n", "n/a\n", "\n", ""};
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
         put("sys/class/hwmon/hwmon1/temp1_input", nonsense[i]);
@@ -231,6 +234,12 @@ static void test_load(void **state) {
     assert_true(share == 0);
     assert_false(telemetry_other_load(&before, &before, &share)); /* no time has passed */
     assert_false(telemetry_other_load(&after, &before, &share));
+    /* a fifth of a second at least */
+    after = before;
+    after.load_all_ticks += 19;
+    assert_false(telemetry_other_load(&before, &after, &share));
+    after.load_all_ticks++;
+    assert_true(telemetry_other_load(&before, &after, &share));
     static const char *const nonsense[] = {"cpu\n", "cpu  1 2 3\n", "", "cpu  a b c d e f g h\n",
                                            "intr 1 2 3 4 5 6 7 8\n"};
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {

@@ -87,6 +87,10 @@ static void test_hidden_taken(void **state) {
         .kind = MODEL_LATENT, .query_heads = 128, .latent_dim = 512, .rope_dim = 64};
     assert_ok(weights_read_plan(&model, 1, 1 << 20, BACKEND_WEIGHTS_BF16, 1, 0, &shape, &text));
     assert_int_equal(shape.hidden, 16384);
+    model.group_count = 1;
+    model.groups[0].state_rows = 64;
+    assert_ok(weights_read_plan(&model, 2, 1 << 20, BACKEND_WEIGHTS_BF16, 1, 0, &shape, &text));
+    assert_int_equal(shape.hidden, 2 * 3 * 64);
 }
 
 /* A cpu device with `threads` threads and its library open; NULL, and said, where there is none. */
@@ -150,12 +154,15 @@ static struct {
     enum lie_kind { HONEST, ROW_LEFT_OUT, NEIGHBOUR_READ, LAST_SEQ_WRONG } how;
     uint32_t from_call, calls; /* products before `from_call` are right */
     uint64_t product_bytes;
+    bool wiped; /* outputs before each product */
 } lie;
 
 static enum status lying_product(struct backend_device *device, const struct backend_product *work,
                                  struct status_text *message) {
     struct backend_product wrong = *work;
     const bool now = lie.calls++ >= lie.from_call;
+    lie.wiped = lie.wiped && isnan(work->dev_outputs[0]) &&
+                isnan(work->dev_outputs[(uint64_t)work->rows * work->batch - 1]);
     lie.product_bytes += (uint64_t)work->rows * work->cols * sizeof(float);
     if (now && lie.how == NEIGHBOUR_READ)
         wrong.dev_weights = (const float *)work->dev_weights + work->cols;
@@ -185,11 +192,13 @@ static void test_wrong_products(void **state) {
     for (int how = HONEST; how <= LAST_SEQ_WRONG; how++) {
         lie.how = (enum lie_kind)how;
         lie.calls = 0;
+        lie.wiped = true;
         lie.from_call = 2;
         const enum status status =
             weights_read_create(&ops, device, &shape, 3, &budget, NULL, &weights, &error, &text);
         if (how == HONEST) {
             assert_ok(status);
+            assert_true(lie.wiped);
             lie.product_bytes = 0;
             assert_ok(weights_read_run(weights, &text));
             assert_int_equal(lie.product_bytes, shape.read_bytes);
