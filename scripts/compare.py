@@ -28,17 +28,17 @@ that have no column (--kv-scale, --state-format, --lengths, --share-prefix, --wi
 --kernel asked for one.
 
   bytes   formula and pool: "equal", or the difference
-  step x  step time multiplied by the ceiling of its run, B over A: above 1 is slower. A machine
-          that is slower as a whole has a lower ceiling too, and does not count
-  low-high  of that ratio. Each median by order statistics of its samples_ns (binomial, 95 %, no
-          distribution assumed; below 6 samples their whole range, which 5 cover at 94 %), the ratio
-          by the ends that differ most. Where samples follow what the canary read beside each
-          (canary_mb_per_s; in one row, and not denied by the other), times are multiplied by that,
-          sample by sample: what slowed both is then no part of it. Else, on one device, it reaches
-          from the ratio of plain times to that of relative ones, and beyond both by as much as the
-          canary's readings moved from one run to the other: whatever moved them may have moved a
-          step. Between devices, and for rows without such readings, it is widened by the canary
-          drift of both runs
+  step x  step time, B over A: above 1 is slower. Relative to the canary as far as a step feels it: on
+          one device as far as it reads (at 40 % of the ceiling 0.4 of its time at most is memory's),
+          wholly where others worked there too (other_load_percent above 5, other_processes) or the
+          devices differ
+  low-high  of that ratio. Each median by order statistics of its samples (binomial, 95 %, no
+          distribution assumed; below 6 samples their whole range, which 5 cover at 94 %; samples
+          that lie on their neighbours' side of the median count for fewer), relative to what the
+          canary read beside each (canary_mb_per_s; files without are widened by the canary drift).
+          On one device it reaches from the ratio of plain times to that of times multiplied by the
+          ceilings: what moved the canary from one run to the other may have moved a step by all of
+          that, or by nothing
   attend x  the same for attention alone, of whose samples rows keep a summary only
   verdict "same" where the interval contains 1 or the ratio is within 5 %, else "slower" or "faster"
 

@@ -1,15 +1,16 @@
 """How much slower one row of `kvgauge run` is than another, with an interval; for compare.py.
 
 Nothing is assumed about how samples are distributed. What the canary read beside a sample says how
-fast the machine read memory just then; whether a step felt that is for its own samples to show."""
+fast plain reading was just then. A step feels that as far as it reads: of one that reads at 40 % of
+the ceiling memory has 0.4 of the time at most. Only where others had the cores, or the GPU, the
+canary and all of the step were short of the same."""
 
 import math
 import statistics
 from collections import namedtuple
 
 Ratio = namedtuple("Ratio", "ratio low high attend")
-MOVED = 1.1  # the canary's quartiles, within a row
-LEAST_TO_FOLLOW = 20  # samples; below, chance alone looks like it too often
+BUSY_PERCENT = 5.0  # of all cores' time, in use by others
 
 
 def median_rank(n):
@@ -28,41 +29,28 @@ def median_rank(n):
         k += 1
 
 
-def median_interval(values):
+def worth(values):
+    """How many independent samples would tell as much of the median, by how often neighbours (in the
+    order they were taken) lie on the same side of it: a machine that changes speed every tenth
+    sample gives a tenth of them. Never more than there are."""
+    middle = statistics.median(values)
+    sides = [(value > middle) - (value < middle) for value in values]
+    alike = sum(a * b for a, b in zip(sides, sides[1:]))
+    if alike <= 0:
+        return len(values)
+    r = alike / sum(map(abs, sides))
+    return max(int(len(values) * (1 - r) / (1 + r)), 1)
+
+
+def median_interval(values, independent=None):
     """(low, high) of the median by order statistics: the k-th smallest and the k-th largest value, k
-    median_rank's. Below 6 there is no interval at 95 %: all of them."""
+    median_rank's. Below 6 there is no interval at 95 %: all of them. Where fewer are independent,
+    the same part of the values is left out at the ends as of those."""
     ordered = sorted(values)
-    k = max(median_rank(len(ordered)), 1)
-    return ordered[k - 1], ordered[-k]
-
-
-def quartiles(values):
-    ordered = sorted(values)
-    return ordered[len(ordered) // 4], statistics.median(ordered), ordered[-1 - len(ordered) // 4]
-
-
-def has_readings(row):
-    canary = row["canary_mb_per_s"]
-    return len(canary) == len(row["samples_ns"]) and min(canary) > 0
-
-
-def at_the_ceiling(row):
-    """Each time as it would have been at the row's ceiling, had it followed the canary."""
-    scale = row["ceiling_gb_per_s"] * 1000
-    return [ns * mb / scale for ns, mb in zip(row["samples_ns"], row["canary_mb_per_s"])]
-
-
-def follows_canary(row):
-    """Whether the samples show it: more than half of what they vary by is gone with what the canary
-    varied by. None: it varied too little to tell."""
-    low, _, high = quartiles(row["canary_mb_per_s"])
-    if high / low <= MOVED:
-        return None
-    if len(row["samples_ns"]) < LEAST_TO_FOLLOW:
-        return False
-    low, _, high = quartiles(row["samples_ns"])
-    left_low, _, left_high = quartiles(at_the_ceiling(row))
-    return math.log(left_high / left_low) < math.log(high / low) / 2
+    n = len(ordered)
+    independent = n if independent is None else independent
+    k = max(median_rank(independent) * n // independent, 1)
+    return ordered[k - 1], ordered[n - k]
 
 
 def same_machine(a, b):
@@ -71,44 +59,67 @@ def same_machine(a, b):
     )
 
 
+def busy(row):
+    """Whether others worked on the device while the row was measured, as far as it says."""
+    if row["other_load_percent"] is not None:
+        return row["other_load_percent"] > BUSY_PERCENT
+    return row["backend"] == "cpu" or bool(row["other_processes"])
+
+
+def share_read(row):
+    """Of a step's time, what plain reading of its bytes would have taken."""
+    read = row["kv_read_bytes"] + (row["weights_read_bytes"] or 0)
+    return min(read / row["ceiling_gb_per_s"] / row["step_ns"]["median"], 1.0)
+
+
+def felt(a, b):
+    """The part of what the canary feels that a step feels, at most."""
+    if not same_machine(a, b) or busy(a) or busy(b):
+        return 1.0
+    return (share_read(a) + share_read(b)) / 2
+
+
+def at_the_ceiling(row, part):
+    """Each time as it would have been at the row's own ceiling; as it was without readings."""
+    times, canary = row["samples_ns"], row["canary_mb_per_s"]
+    if len(canary) != len(times) or min(canary) <= 0:
+        return times
+    scale = row["ceiling_gb_per_s"] * 1000
+    return [ns * (part * mb / scale + 1 - part) for ns, mb in zip(times, canary)]
+
+
 def drift(row):
-    return 1 + abs(row["canary_drift_percent"] or 0) / 100
-
-
-def canary_moved(a, b, readings):
-    """By which factor it did from one row to the other, quartile by quartile; as far as that is known
-    by medians alone, and by what it drifted within each."""
-    if not readings:
-        ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
-        return max(ceilings, 1 / ceilings) * drift(a) * drift(b)
-    pairs = zip(quartiles(a["canary_mb_per_s"]), quartiles(b["canary_mb_per_s"]))
-    return max(max(one / other, other / one) for one, other in pairs)
+    """A factor that nobody knows: without readings the canary may have moved anywhere in the row."""
+    readings = len(row["canary_mb_per_s"]) == len(row["samples_ns"])
+    return 1 if readings else 1 + abs(row["canary_drift_percent"] or 0) / 100
 
 
 def speed_ratio(a, b):
-    """B over A, times in bytes that the ceiling would have read in them. The quotient of the ends is
-    wider than 95 %, which is the side to be wrong on. A canary that moved says that the machine
-    did, not how much of it a step felt: on one machine the interval reaches from the ratio of plain
-    times to that of relative ones, and by as much as it moved beyond both."""
+    """B over A, relative to the canary as far as a step feels it. The medians' errors know nothing of
+    each other and add up as such. On one machine the interval reaches from the ratio of plain times
+    (the step felt nothing of what moved the canary) to that of times in bytes that the ceiling would
+    have read in them (it felt all of it)."""
     ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
-    readings = has_readings(a) and has_readings(b)
-    reach, unknown = (ceilings, ceilings), 1.0
-    shown = (follows_canary(a), follows_canary(b)) if readings else ()
-    if True in shown and False not in shown:
-        times = at_the_ceiling(a), at_the_ceiling(b)
-    else:
-        times = a["samples_ns"], b["samples_ns"]
-        if same_machine(a, b):
-            reach, unknown = (min(ceilings, 1), max(ceilings, 1)), canary_moved(a, b, readings)
-        else:
-            unknown = drift(a) * drift(b)
-    (a_low, a_high), (b_low, b_high) = map(median_interval, times)
+    part = felt(a, b)
+    reach = (min(ceilings, 1), max(ceilings, 1)) if same_machine(a, b) else (ceilings, ceilings)
+    below = above = 0.0
+    medians = []
+    for row, sign in ((a, -1), (b, 1)):
+        times = at_the_ceiling(row, part)
+        low, high = median_interval(times, worth(times))
+        medians.append(statistics.median(times))
+        down, up = math.log(medians[-1] / low), math.log(high / medians[-1])
+        below = math.hypot(below, down if sign > 0 else up)
+        above = math.hypot(above, up if sign > 0 else down)
+    plain = medians[1] / medians[0]
+    wider = drift(a) * drift(b)
     attend = None
     if a["attend_ns"] and b["attend_ns"]:
-        attend = b["attend_ns"]["median"] / a["attend_ns"]["median"] * ceilings
+        attend = b["attend_ns"]["median"] / a["attend_ns"]["median"]
+        attend *= part * ceilings + 1 - part
     return Ratio(
-        statistics.median(times[1]) / statistics.median(times[0]) * ceilings,
-        b_low / a_high * reach[0] / unknown,
-        b_high / a_low * reach[1] * unknown,
+        plain * (part * ceilings + 1 - part),
+        plain * math.exp(-below) * reach[0] / wider,
+        plain * math.exp(above) * reach[1] * wider,
         attend,
     )

@@ -67,6 +67,7 @@ class CompareTest(ScriptTest):
         other = slowed(ROWS, 1.3)
         for row in other:
             row["ceiling_gb_per_s"] /= 1.3
+            row["canary_mb_per_s"] = [mb / 1.3 for mb in row["canary_mb_per_s"]]
             row["device"] = "Another CPU"
         code, found, _ = self.compare(ROWS, other, "--max-slowdown", "5")
         self.assertEqual((code, [row["verdict"] for row in found]), (0, ["same"] * 3))

@@ -6,7 +6,7 @@ import random
 import subprocess
 import unittest
 
-import compare
+import speed_ratio
 import fit_lines
 from report_rows import sections_of
 from sample_rows import ScriptTest, make_row
@@ -171,7 +171,7 @@ class IntervalTest(unittest.TestCase):
         ranks = [int(line) for line in done.stdout.split()]
         self.assertEqual(ranks[:6], [0] * 6)
         for count in range(6, 1201):
-            low, high = compare.median_interval(range(1, count + 1))
+            low, high = speed_ratio.median_interval(range(1, count + 1))
             self.assertEqual((low, high), (ranks[count], count + 1 - ranks[count]), count)
 
 
