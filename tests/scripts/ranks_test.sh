@@ -160,11 +160,11 @@ check 'rank 1 has other cases: exit code 2' eval \
     '[ $code -eq 2 ] && grep -q "^kvgauge: the ranks were given different cases" "$work/err"'
 # What only one was told may not leave the others waiting; no limit of two minutes for these.
 for told in --list '--weights-read 8MB' '--weights-format f32 --weights-read 16MB'; do
-    RANK1=$told RANKS_LIMIT_S=40 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+    RANK1=$told RANKS_LIMIT_S=120 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
     check "rank 1 alone has $told: exit code 2, not $code" eval \
         '[ $code -eq 2 ] && grep -q "^kvgauge: the ranks were given different cases" "$work/err"'
 done
-RANK1=--help RANKS_LIMIT_S=40 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+RANK1=--help RANKS_LIMIT_S=120 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
 check "rank 1 asks for help: said once, not $code" eval \
     '[ $code -eq 0 ] && [ "$(grep -c "^usage: kvgauge run" "$work/out")" -eq 1 ]'
 RANK1='--budget 40kB' ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
