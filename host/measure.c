@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "canary.h"
 #include "interrupt.h"
 #include "progress.h"
 
 enum { MEASURE_MARK_START = 0 }; /* part p ends at mark p + 1 */
 
-/* Of one measure_run. Canary speeds are kept as kB/s so that the same statistics serve. */
+/* Of one measure_run. */
 struct loop {
     const struct backend_ops *ops;
     struct backend_device *device;
@@ -20,12 +21,8 @@ struct loop {
     struct watch *watches; /* [count] */
     uint64_t start_ns;     /* by the wall */
 
-    const void *dev_canary;
-    uint64_t canary_bytes;
-    uint64_t *canary_kb_per_s;
-    uint64_t canary_count, canary_capacity;
-    double canary_ns;   /* of the last reading */
-    double since_ns;    /* of steps behind it */
+    struct canary canary;
+    double since_ns;    /* of steps behind its last reading */
     uint64_t next_look; /* number of samples at which intervals are looked at again */
     bool enough;        /* as this rank saw it when the round began */
 };
@@ -75,20 +72,10 @@ static uint64_t wider(uint64_t capacity) {
 }
 
 static enum status sing(struct loop *loop, struct status_text *text) {
-    double gb_per_s;
-    const enum status status = measure_stream(loop->ops, loop->device, loop->dev_canary,
-                                              loop->canary_bytes, &gb_per_s, text);
-    if (status != STATUS_OK)
-        return status;
-    if (loop->canary_count == loop->canary_capacity) {
-        if (!grow(&loop->canary_kb_per_s, wider(loop->canary_capacity)))
-            return status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for canary samples");
-        loop->canary_capacity = wider(loop->canary_capacity);
-    }
-    loop->canary_kb_per_s[loop->canary_count++] = gb_per_s < 1e-6 ? 1 : (uint64_t)(gb_per_s * 1e6);
-    loop->canary_ns = (double)loop->canary_bytes / gb_per_s;
-    loop->since_ns = 0;
-    return STATUS_OK;
+    const enum status status = canary_sing(&loop->canary, loop->since_ns, text);
+    if (status == STATUS_OK)
+        loop->since_ns = 0;
+    return status;
 }
 
 static bool has_part(const struct measure_contender *contender, int part) {
@@ -110,7 +97,8 @@ static enum status make_room(struct measure_series *series, struct watch *watch,
         return STATUS_OK;
     const uint64_t capacity = wider(series->capacity);
     bool grown = grow(&series->step_ns, capacity) && grow(&series->canary_mb_per_s, capacity) &&
-                 grow(&watch->canary_before, capacity) && grow(&watch->sorted, capacity);
+                 grow(&series->pace_mb_per_s, capacity) && grow(&watch->canary_before, capacity) &&
+                 grow(&watch->sorted, capacity);
     for (int part = 0; part < MEASURE_PARTS && grown; part++)
         grown = grow(&series->part_ns[part], capacity);
     if (!grown)
@@ -183,16 +171,23 @@ static enum status sample_once(struct loop *loop, uint32_t at, struct status_tex
                                                             : measure_clock_refuses(text);
     }
     watch->bad_readings = 0;
-    watch->canary_before[series->count] = loop->canary_count;
+    watch->canary_before[series->count] = loop->canary.count;
     series->timed_ns += (double)series->step_ns[series->count];
     loop->since_ns += (double)series->step_ns[series->count++];
     return STATUS_OK;
 }
 
-static bool is_narrow(const struct measure_series *series, struct watch *watch, double percent) {
+/* Sorts a copy of the samples; returns how many of them tell something of their own. */
+static uint64_t put_in_order(const struct measure_series *series, struct watch *watch) {
     memcpy(watch->sorted, series->step_ns, series->count * sizeof *watch->sorted);
     measure_order_sort(watch->sorted, series->count);
-    return measure_order_noise_percent(watch->sorted, series->count) <= percent;
+    return measure_order_independent(series->step_ns, series->count,
+                                     measure_order_quantile(watch->sorted, series->count, 0.5));
+}
+
+static bool is_narrow(const struct measure_series *series, struct watch *watch, double percent) {
+    const uint64_t independent = put_in_order(series, watch);
+    return measure_order_noise_percent(watch->sorted, series->count, independent) <= percent;
 }
 
 /* Whether all contenders have enough, and each by which rule. None stops before the others: a
@@ -232,7 +227,7 @@ static bool have_enough(struct loop *loop) {
 
 /* The canary, where enough time has passed since it last sang: on all ranks or on none. */
 static enum status sing_if_due(struct loop *loop, struct status_text *text) {
-    bool due = loop->canary_count == 0 || loop->since_ns >= loop->canary_ns, none = false;
+    bool due = loop->canary.count == 0 || loop->since_ns >= loop->canary.took_ns, none = false;
     enum status status = agree(loop, STATUS_OK, &due, text);
     if (status == STATUS_OK && due)
         status = agree(loop, sing(loop, text), &none, text);
@@ -296,25 +291,25 @@ static enum status finish(const struct loop *loop, uint32_t at, double launch_ns
                           struct status_text *text) {
     struct measure_contender *contender = &loop->contenders[at];
     struct measure_series *series = &contender->series;
-    const struct watch *watch = &loop->watches[at];
+    struct watch *watch = &loop->watches[at];
     if (series->count == 0)
         return STATUS_OK;
     /* Reading i is the one before, where canary_before says how many there were: i + 1. */
     const uint64_t first = watch->canary_before[0] - 1;
     uint64_t last = watch->canary_before[series->count - 1];
-    last = last < loop->canary_count ? last : loop->canary_count - 1;
+    last = last < loop->canary.count ? last : loop->canary.count - 1;
     for (uint64_t i = 0; i < series->count; i++) {
         const uint64_t before = watch->canary_before[i] - 1;
         const uint64_t after = before < last ? before + 1 : last;
         series->canary_mb_per_s[i] =
-            (loop->canary_kb_per_s[before] + loop->canary_kb_per_s[after]) / 2000;
+            canary_mean_mb_per_s(loop->canary.read_kb_per_s, before, after);
+        series->pace_mb_per_s[i] = canary_mean_mb_per_s(loop->canary.pace_kb_per_s, before, after);
     }
     contender->seen.launch_ns = launch_ns;
-    memcpy(watch->sorted, series->step_ns, series->count * sizeof *watch->sorted);
-    measure_order_sort(watch->sorted, series->count);
-    contender->seen.interval = measure_order_interval(watch->sorted, series->count);
+    const uint64_t independent = put_in_order(series, watch);
+    contender->seen.interval = measure_order_interval(watch->sorted, series->count, independent);
     contender->seen.outliers = measure_order_outliers(watch->sorted, series->count);
-    const uint64_t *readings = loop->canary_kb_per_s + first;
+    const uint64_t *readings = loop->canary.read_kb_per_s + first;
     const enum status status = finish_canary(readings, last - first + 1, &contender->canary, text);
     return status != STATUS_OK
                ? status
@@ -341,9 +336,11 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
                         const struct measure_limits *limits, struct status_text *text) {
     struct loop loop = {
         .ops = ops, .device = device, .limits = limits, .contenders = contenders, .count = count};
-    loop.dev_canary = pool_dev_memory(contenders[0].pool, &loop.canary_bytes);
-    if (loop.canary_bytes > MEASURE_STREAM_BYTES)
-        loop.canary_bytes = MEASURE_STREAM_BYTES;
+    struct canary *canary = &loop.canary;
+    *canary = (struct canary){.ops = ops, .device = device};
+    canary->dev_from = pool_dev_memory(contenders[0].pool, &canary->bytes);
+    if (canary->bytes > MEASURE_STREAM_BYTES)
+        canary->bytes = MEASURE_STREAM_BYTES;
     loop.watches = calloc(count, sizeof *loop.watches);
     enum status status = loop.watches != NULL
                              ? STATUS_OK
@@ -351,7 +348,7 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
     double launch_ns = 0;
     bool none = false;
     if (status == STATUS_OK)
-        status = measure_launch(ops, device, loop.dev_canary, &launch_ns, text);
+        status = measure_launch(ops, device, canary->dev_from, &launch_ns, text);
     status = agree(&loop, status, &none, text);
     if (status == STATUS_OK)
         status = warm_up(&loop, text);
@@ -360,7 +357,7 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
         status = go_round(&loop, text);
     if (status == STATUS_OK)
         status = sing(&loop, text);
-    for (uint32_t i = 0; i < count && loop.canary_count > 0; i++) {
+    for (uint32_t i = 0; i < count && canary->count > 0; i++) {
         struct status_text why = {""};
         const enum status finished = finish(&loop, i, launch_ns, &why);
         if (status == STATUS_OK && finished != STATUS_OK)
@@ -371,7 +368,7 @@ enum status measure_run(const struct backend_ops *ops, struct backend_device *de
         free(loop.watches[i].sorted);
     }
     free(loop.watches);
-    free(loop.canary_kb_per_s);
+    canary_free(canary);
     return status;
 }
 
@@ -390,6 +387,7 @@ enum status measure_summarise_kv(const struct measure_series *series, struct wri
 void measure_series_free(struct measure_series *series) {
     free(series->step_ns);
     free(series->canary_mb_per_s);
+    free(series->pace_mb_per_s);
     for (int part = 0; part < MEASURE_PARTS; part++)
         free(series->part_ns[part]);
     *series = (struct measure_series){0};

@@ -1,10 +1,10 @@
 /* Times decode steps of several pools against each other and against plain streaming.
  *
- * One round visits the contenders in order, the next in reverse (A B B A). The canary - the ceiling
- * kernel over the first contender's pool - reads before the first step, after the last, and between
- * steps whenever they took as long as it did, so that it has half of the time at most. Every sample
- * keeps what the canary said around it. Inside the timed window of a step: its parts, in the order
- * of enum measure_part. Outside: plans, queries, verification. */
+ * One round visits the contenders in order, the next in reverse (A B B A). The canary (canary.h),
+ * over the first contender's pool, sings before the first step, after the last, and between steps
+ * whenever they took as long as it did, so that it has half of the time at most. Every sample keeps
+ * what the canary said around it. Inside the timed window of a step: its parts, in the order of
+ * enum measure_part. Outside: plans, queries, verification. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -39,6 +39,7 @@ struct measure_series {
     uint64_t *step_ns;                /* [count] all parts; never 0 */
     uint64_t *part_ns[MEASURE_PARTS]; /* [count] each; zeros for a part there is not */
     uint64_t *canary_mb_per_s;        /* [count] mean of its readings before and after */
+    uint64_t *pace_mb_per_s;          /* [count] the same of its pace; zeros where it has none */
     uint64_t count;
     uint64_t capacity;
     double timed_ns;    /* sum of step_ns */
@@ -129,6 +130,11 @@ enum status measure_clock_refuses(struct status_text *text); /* STATUS_REFUSED *
 enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
                            const void *dev_from, uint64_t bytes, double *gb_per_s,
                            struct status_text *text);
+
+/* One timed go at backend_ops.pace, in GB/s. */
+enum status measure_pace(const struct backend_ops *ops, struct backend_device *device,
+                         const void *dev_from, uint64_t bytes, uint64_t first, uint64_t pieces,
+                         double *gb_per_s, struct status_text *text);
 
 /* What giving the device next to nothing costs in a timed window: a read of the 64 bytes at
  * dev_from, median of many. On a GPU a launch, on the cpu the start of its threads. */

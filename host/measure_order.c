@@ -35,15 +35,34 @@ uint64_t measure_order_rank(uint64_t count) {
     }
 }
 
-struct measure_interval measure_order_interval(const uint64_t *sorted, uint64_t count) {
-    const uint64_t k = measure_order_rank(count);
-    if (k == 0)
+uint64_t measure_order_independent(const uint64_t *in_order, uint64_t count, double median) {
+    int64_t alike = 0, aside = 0;
+    int before = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const double value = (double)in_order[i];
+        const int side = (value > median) - (value < median);
+        alike += side * before;
+        aside += side != 0;
+        before = side;
+    }
+    if (alike <= 0)
+        return count;
+    const double r = (double)alike / (double)aside;
+    const uint64_t independent = (uint64_t)((double)count * (1 - r) / (1 + r));
+    return independent > 0 ? independent : 1;
+}
+
+struct measure_interval measure_order_interval(const uint64_t *sorted, uint64_t count,
+                                               uint64_t independent) {
+    if (count < MEASURE_ORDER_LEAST)
         return (struct measure_interval){0};
+    uint64_t k = measure_order_rank(independent) * count / independent;
+    k = k > 0 ? k : 1;
     return (struct measure_interval){.low = sorted[k - 1], .high = sorted[count - k]};
 }
 
-double measure_order_noise_percent(const uint64_t *sorted, uint64_t count) {
-    const struct measure_interval interval = measure_order_interval(sorted, count);
+double measure_order_noise_percent(const uint64_t *sorted, uint64_t count, uint64_t independent) {
+    const struct measure_interval interval = measure_order_interval(sorted, count, independent);
     const double median = count > 0 ? measure_order_quantile(sorted, count, 0.5) : 0;
     if (interval.high == 0 || !(median > 0))
         return INFINITY;

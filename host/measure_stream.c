@@ -6,15 +6,33 @@
 
 enum { STREAM_MARK_START = 0, STREAM_MARK_END = 1, LAUNCH_BYTES = 64, LAUNCH_SAMPLES = 65 };
 
-/* `reads` streaming reads of the same bytes in one timed window, again where the clock gave no
- * time. */
-static enum status stream_times(const struct backend_ops *ops, struct backend_device *device,
-                                const void *dev_from, uint64_t bytes, uint64_t reads, uint64_t *ns,
-                                struct status_text *text) {
+/* What one timed window holds. */
+struct window {
+    const void *dev_from;
+    uint64_t bytes;
+    uint64_t reads;               /* streaming reads of these bytes */
+    uint64_t first_piece, pieces; /* behind them, of pace */
+};
+
+static enum status fill_window(const struct backend_ops *ops, struct backend_device *device,
+                               const struct window *window, struct status_text *text) {
+    enum status status = STATUS_OK;
+    for (uint64_t read = 0; read < window->reads && status == STATUS_OK; read++)
+        status = ops->stream_read(device, window->dev_from, window->bytes, text);
+    if (status == STATUS_OK && window->pieces > 0)
+        status = ops->pace(device, window->dev_from, window->bytes, window->first_piece,
+                           window->pieces, text);
+    return status;
+}
+
+/* Again where the clock gave no time. */
+static enum status time_window(const struct backend_ops *ops, struct backend_device *device,
+                               const struct window *window, uint64_t *ns,
+                               struct status_text *text) {
     for (int attempt = 0; attempt < MEASURE_BAD_READINGS; attempt++) {
         enum status status = ops->mark(device, STREAM_MARK_START, text);
-        for (uint64_t read = 0; read < reads && status == STATUS_OK; read++)
-            status = ops->stream_read(device, dev_from, bytes, text);
+        if (status == STATUS_OK)
+            status = fill_window(ops, device, window, text);
         if (status == STATUS_OK)
             status = ops->mark(device, STREAM_MARK_END, text);
         if (status == STATUS_OK)
@@ -42,20 +60,33 @@ enum status measure_clock_refuses(struct status_text *text) {
 enum status measure_stream(const struct backend_ops *ops, struct backend_device *device,
                            const void *dev_from, uint64_t bytes, double *gb_per_s,
                            struct status_text *text) {
+    const struct window window = {.dev_from = dev_from, .bytes = bytes, .reads = 1};
     uint64_t ns;
-    const enum status status = stream_times(ops, device, dev_from, bytes, 1, &ns, text);
+    const enum status status = time_window(ops, device, &window, &ns, text);
     if (status == STATUS_OK)
         *gb_per_s = (double)bytes / (double)ns;
     return status;
 }
 
+enum status measure_pace(const struct backend_ops *ops, struct backend_device *device,
+                         const void *dev_from, uint64_t bytes, uint64_t first, uint64_t pieces,
+                         double *gb_per_s, struct status_text *text) {
+    const struct window window = {
+        .dev_from = dev_from, .bytes = bytes, .first_piece = first, .pieces = pieces};
+    uint64_t ns;
+    const enum status status = time_window(ops, device, &window, &ns, text);
+    if (status == STATUS_OK)
+        *gb_per_s = (double)pieces * BACKEND_PACE_BYTES / (double)ns;
+    return status;
+}
+
 enum status measure_launch(const struct backend_ops *ops, struct backend_device *device,
                            const void *dev_from, double *ns, struct status_text *text) {
+    const struct window window = {.dev_from = dev_from, .bytes = LAUNCH_BYTES, .reads = 1};
     uint64_t samples[LAUNCH_SAMPLES];
     enum status status = STATUS_OK;
     for (int i = -1; i < LAUNCH_SAMPLES && status == STATUS_OK; i++) /* the first is not counted */
-        status =
-            stream_times(ops, device, dev_from, LAUNCH_BYTES, 1, &samples[i < 0 ? 0 : i], text);
+        status = time_window(ops, device, &window, &samples[i < 0 ? 0 : i], text);
     if (status != STATUS_OK)
         return status;
     measure_order_sort(samples, LAUNCH_SAMPLES);
@@ -80,11 +111,13 @@ enum status measure_sweep_run(const struct backend_ops *ops, struct backend_devi
         /* Small buffers are read so often that starting the threads does not count. */
         const uint64_t reads =
             bytes < MEASURE_STREAM_BYTES / 2 ? MEASURE_STREAM_BYTES / 2 / bytes : 1;
+        const struct window window = {
+            .dev_from = memory.dev_address, .bytes = bytes, .reads = reads};
         double best = 0;
         /* The fastest of several windows: a cache that helps at all helps at least once. */
-        for (int window = 0; window < 5 && status == STATUS_OK; window++) {
+        for (int go = 0; go < 5 && status == STATUS_OK; go++) {
             uint64_t ns = 1;
-            status = stream_times(ops, device, memory.dev_address, bytes, reads, &ns, text);
+            status = time_window(ops, device, &window, &ns, text);
             const double gb_per_s = (double)bytes * (double)reads / (double)ns;
             best = status == STATUS_OK && gb_per_s > best ? gb_per_s : best;
         }

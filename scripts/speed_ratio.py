@@ -1,9 +1,10 @@
 """How much slower one row of `kvgauge run` is than another, with an interval; for compare.py.
 
-Nothing is assumed about how samples are distributed. What the canary read beside a sample says how
-fast plain reading was just then. A step feels that as far as it reads: of one that reads at 40 % of
-the ceiling memory has 0.4 of the time at most. Only where others had the cores, or the GPU, the
-canary and all of the step were short of the same."""
+Nothing is assumed about how samples are distributed. Where rows have the pace of work like a step's
+beside each sample (pace_mb_per_s: cpu), times count relative to that. Elsewhere what the canary read
+says how fast plain reading was just then. A step feels that as far as it reads: of one that reads at
+40 % of the ceiling memory has 0.4 of the time at most. Only where others had the cores, or the GPU,
+the canary and all of the step were short of the same."""
 
 import math
 import statistics
@@ -11,6 +12,8 @@ from collections import namedtuple
 
 Ratio = namedtuple("Ratio", "ratio low high attend")
 BUSY_PERCENT = 5.0  # of all cores' time, in use by others
+# A step may feel this much more or less of what changed the pace from one run to the other.
+PACE_ERROR = 0.25
 
 
 def median_rank(n):
@@ -94,32 +97,58 @@ def drift(row):
     return 1 if readings else 1 + abs(row["canary_drift_percent"] or 0) / 100
 
 
-def speed_ratio(a, b):
-    """B over A, relative to the canary as far as a step feels it. The medians' errors know nothing of
-    each other and add up as such. On one machine the interval reaches from the ratio of plain times
-    (the step felt nothing of what moved the canary) to that of times in bytes that the ceiling would
-    have read in them (it felt all of it)."""
-    ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
-    part = felt(a, b)
-    reach = (min(ceilings, 1), max(ceilings, 1)) if same_machine(a, b) else (ceilings, ceilings)
+def of_medians(times_a, times_b):
+    """(ratio, low, high) of B's median over A's: their errors know nothing of each other and add up as
+    such."""
     below = above = 0.0
     medians = []
-    for row, sign in ((a, -1), (b, 1)):
-        times = at_the_ceiling(row, part)
+    for times, sign in ((times_a, -1), (times_b, 1)):
         low, high = median_interval(times, worth(times))
         medians.append(statistics.median(times))
         down, up = math.log(medians[-1] / low), math.log(high / medians[-1])
         below = math.hypot(below, down if sign > 0 else up)
         above = math.hypot(above, up if sign > 0 else down)
-    plain = medians[1] / medians[0]
-    wider = drift(a) * drift(b)
-    attend = None
-    if a["attend_ns"] and b["attend_ns"]:
-        attend = b["attend_ns"]["median"] / a["attend_ns"]["median"]
-        attend *= part * ceilings + 1 - part
-    return Ratio(
-        plain * (part * ceilings + 1 - part),
-        plain * math.exp(-below) * reach[0] / wider,
-        plain * math.exp(above) * reach[1] * wider,
-        attend,
+    ratio = medians[1] / medians[0]
+    return ratio, ratio * math.exp(-below), ratio * math.exp(above)
+
+
+def attend_ratio(a, b, scale):
+    if not (a["attend_ns"] and b["attend_ns"]):
+        return None
+    return b["attend_ns"]["median"] / a["attend_ns"]["median"] * scale
+
+
+def has_pace(row):
+    return len(row["pace_mb_per_s"]) == len(row["samples_ns"]) and min(row["pace_mb_per_s"]) > 0
+
+
+def by_pace(a, b):
+    """In work that the machine would have done at its pace beside each sample."""
+    paces = statistics.median(b["pace_mb_per_s"]) / statistics.median(a["pace_mb_per_s"])
+    ratio, low, high = of_medians(
+        *([ns * mb for ns, mb in zip(r["samples_ns"], r["pace_mb_per_s"])] for r in (a, b))
     )
+    unsure = math.exp(PACE_ERROR * abs(math.log(paces)))
+    return Ratio(ratio, low / unsure, high * unsure, attend_ratio(a, b, paces))
+
+
+def by_canary(a, b):
+    """Relative to plain reading as far as a step feels it. On one machine the interval reaches from the
+    ratio of plain times (the step felt nothing of what moved the canary) to that of times in bytes
+    that the ceiling would have read in them (it felt all of it)."""
+    ceilings = b["ceiling_gb_per_s"] / a["ceiling_gb_per_s"]
+    part = felt(a, b)
+    reach = (min(ceilings, 1), max(ceilings, 1)) if same_machine(a, b) else (ceilings, ceilings)
+    ratio, low, high = of_medians(at_the_ceiling(a, part), at_the_ceiling(b, part))
+    wider = drift(a) * drift(b)
+    scale = part * ceilings + 1 - part
+    return Ratio(
+        ratio * scale, low * reach[0] / wider, high * reach[1] * wider, attend_ratio(a, b, scale)
+    )
+
+
+def speed_ratio(a, b):
+    """B over A, relative to what both say of their machine. Between devices the ceiling is that."""
+    if same_machine(a, b) and has_pace(a) and has_pace(b):
+        return by_pace(a, b)
+    return by_canary(a, b)

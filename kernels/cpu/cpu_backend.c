@@ -140,6 +140,7 @@ const struct backend_ops cpu_backend_ops = {
     .product = cpu_product,
     .product_workspace_bytes = cpu_product_workspace_bytes,
     .stream_read = cpu_stream_read,
+    .pace = cpu_pace,
     .stream_copy = cpu_stream_copy,
     .mark = mark,
     .synchronize = synchronize,

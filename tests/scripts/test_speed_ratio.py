@@ -1,6 +1,7 @@
 """scripts/speed_ratio.py on made-up machines: slower for a while, restless, of another level, busy.
 No time here was measured; noise comes from a seeded generator."""
 
+import itertools
 import random
 import statistics
 import unittest
@@ -24,6 +25,22 @@ def measured(rng, slowness, true=1.0, share=0.9, feels=None, noise=0.01, n=40, l
     ns = row["step_ns"]["median"]
     row["kv_read_bytes"] = int(share * ns * row["ceiling_gb_per_s"])
     row["weights_read_bytes"], row["other_load_percent"] = None, 1.0
+    row["pace_mb_per_s"] = []
+    return row
+
+
+def paced(rng, slowness, true=1.0, feels=1.0, noise=0.01, n=40, level=1.0):
+    """The same of a machine that tells its pace: slowness is that of work like a step's, which a step
+    feels to the power `feels`; what plain reading does has nothing to do with it."""
+    slow = [level * slowness(i / n) for i in range(n)]
+    row = make_row()
+    set_times(
+        row, [int(10e6 * true * s**feels * rng.lognormvariate(0, noise)) for s in slow]
+    )
+    row["pace_mb_per_s"] = [int(3000 / s * rng.lognormvariate(0, noise)) for s in slow]
+    row["canary_mb_per_s"] = [int(50000 * rng.lognormvariate(0, 0.2)) for _ in slow]
+    row["ceiling_gb_per_s"] = statistics.median(row["canary_mb_per_s"]) / 1000
+    row["attend_ns"] = row["step_ns"]
     return row
 
 
@@ -138,6 +155,50 @@ class MachineTest(unittest.TestCase):
             self.assertGreater(found.low, 1800 / 1200 / 1.1 / 1.2)
             self.assertGreater(found.high, 1000 / 900 * 2 * 1.1 * 1.2)
             self.assertLess(found.high, 2100 / 900 * 1.1 * 1.2)
+
+
+class PaceTest(unittest.TestCase):
+    def test_slow_for_a_while(self):
+        """However much of a run others had the cores: a step that is slower by a tenth is found, and
+        one that is not is the same."""
+        for a, b in itertools.product((steady, slow_in_the_middle, slow_from(0.2)), repeat=2):
+            right = 0
+            for seed in SEEDS:
+                rng = random.Random(seed)
+                one = paced(rng, a)
+                same, slower = paced(rng, b), paced(rng, b, true=1.1)
+                found = speed_ratio(one, same)
+                right += found.low <= 1 <= found.high
+                self.assertAlmostEqual(found.ratio, 1, delta=0.02)
+                found = speed_ratio(one, slower)
+                self.assertAlmostEqual(found.ratio, 1.1, delta=0.02)
+                self.assertAlmostEqual(found.attend, 1.1, delta=0.12)
+                self.assertGreater(found.low, 1)
+            self.assertGreaterEqual(right, 17)  # of 20, at 95 %
+
+    def test_another_level(self):
+        """Also where a step feels a quarter more or less of it than the pace does."""
+        for feels in (0.75, 1.0, 1.25):
+            rng = random.Random(1)
+            found = speed_ratio(paced(rng, steady), paced(rng, steady, feels=feels, level=1.5))
+            self.assertTrue(found.low <= 1 <= found.high, (feels, found))
+        rng = random.Random(1)
+        found = speed_ratio(paced(rng, steady), paced(rng, steady, true=1.3, level=1.5))
+        self.assertAlmostEqual(found.ratio, 1.3, delta=0.02)
+        self.assertGreater(found.low, 1.1)
+
+    def test_only_where_both_rows_tell_it(self):
+        rng = random.Random(1)
+        a, b = paced(rng, steady), paced(rng, steady, level=1.25)
+        for row in (a, b):
+            row["canary_mb_per_s"] = [50000] * 40
+            row["ceiling_gb_per_s"] = 50.0
+        self.assertAlmostEqual(speed_ratio(a, b).ratio, 1, delta=0.02)
+        for without in ([], [0] * 40, [3000]):
+            for x, y in ((dict(a, pace_mb_per_s=without), b), (a, dict(b, pace_mb_per_s=without))):
+                self.assertAlmostEqual(speed_ratio(x, y).ratio, 1.25, delta=0.02)
+        other = dict(b, device="Another CPU")
+        self.assertAlmostEqual(speed_ratio(a, other).ratio, 1.25, delta=0.02)
 
 
 class IntervalTest(unittest.TestCase):

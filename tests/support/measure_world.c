@@ -56,7 +56,7 @@ static enum status fake_synchronize(struct backend_device *on, struct status_tex
     (void)on;
     world.timing = false;
     const char last = world.traced > 0 ? world.trace[world.traced - 1] : 's';
-    if (last == 's' || last == 'l')
+    if (last == 's' || last == 'p' || last == 'l')
         return fails("canary sync") ? status_set(text, STATUS_IO, "canary sync fails") : STATUS_OK;
     return fails("sync") ? status_set(text, STATUS_IO, "sync fails") : STATUS_OK;
 }
@@ -82,6 +82,15 @@ static enum status fake_stream(struct backend_device *on, const void *dev_from, 
                            ? world.canary_faster_ns
                            : world.canary_ns;
     world.canaries++;
+    return STATUS_OK;
+}
+
+enum status world_pace(struct backend_device *on, const void *dev_from, uint64_t bytes,
+                       uint64_t first, uint64_t pieces, struct status_text *text) {
+    (void)on, (void)dev_from, (void)first, (void)text;
+    assert_int_equal(bytes, world_pool_bytes);
+    note('p');
+    world.device_ns += pieces * (world.canaries >= 3 ? 2 : 1);
     return STATUS_OK;
 }
 
@@ -159,6 +168,7 @@ int world_make(void **state) {
     world_ops.synchronize = fake_synchronize;
     world_ops.elapsed_ns = fake_elapsed;
     world_ops.stream_read = fake_stream;
+    world_ops.pace = NULL;
     world_ops.append = fake_append;
     world_ops.attend = fake_attend;
     struct status_text text = {{0}};

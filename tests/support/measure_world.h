@@ -21,7 +21,7 @@ enum {
 
 /* The world as the test has it: one clock for the device, one for the wall. */
 struct world {
-    char trace[WORLD_TRACE_BYTES]; /* l launch, s canary, A B C steps, . a look */
+    char trace[WORLD_TRACE_BYTES]; /* l launch, s canary, p its pace, A B C steps, . a look */
     size_t traced;
     bool timing; /* between the first mark and the wait behind the last one */
     uint64_t device_ns, marks[BACKEND_MARKS];
@@ -58,6 +58,10 @@ const char *world_rounds(uint32_t count);
 
 /* For measure_limits.look, with &world: fails the test where a step is being timed. */
 void world_look(void *context);
+/* For world_ops.pace, which is NULL unless the test sets it: a nanosecond for each piece, from the
+ * third reading of the canary on two. */
+enum status world_pace(struct backend_device *on, const void *dev_from, uint64_t bytes,
+                       uint64_t first, uint64_t pieces, struct status_text *text);
 
 /* Scripts for world.step_ns: always the same; up to a fifth more or less; every second step twice
  * as long, which no number of samples makes narrow; that for B alone. */

@@ -83,7 +83,10 @@ static double noise_of_first(uint64_t count) {
     static uint64_t sorted[MEASURE_MOST_SAMPLES];
     memcpy(sorted, world_contenders[0].series.step_ns, count * sizeof *sorted);
     measure_order_sort(sorted, count);
-    return measure_order_noise_percent(sorted, count);
+    const double median = measure_order_quantile(sorted, count, 0.5);
+    return measure_order_noise_percent(
+        sorted, count,
+        measure_order_independent(world_contenders[0].series.step_ns, count, median));
 }
 
 static void test_goes_on_until_it_is_narrow(void **state) {

@@ -40,19 +40,49 @@ static void test_interval_and_noise(void **state) {
     for (uint64_t i = 0; i < 20; i++)
         sorted[i] = 1000 + 10 * i;
     /* rank 6 of 20: the sixth from below and from above */
-    const struct measure_interval interval = measure_order_interval(sorted, 20);
+    const struct measure_interval interval = measure_order_interval(sorted, 20, 20);
     assert_int_equal(interval.low, 1050);
     assert_int_equal(interval.high, 1140);
     const double expected = 100.0 * 45 / 1095;
-    assert_true(fabs(measure_order_noise_percent(sorted, 20) - expected) < 1e-9);
-    assert_int_equal(measure_order_interval(sorted, 6).low, 1000);
-    assert_int_equal(measure_order_interval(sorted, 6).high, 1050);
-    assert_int_equal(measure_order_interval(sorted, 5).high, 0);
-    assert_true(isinf(measure_order_noise_percent(sorted, 5)));
-    assert_true(isinf(measure_order_noise_percent(sorted, 0)));
+    assert_true(fabs(measure_order_noise_percent(sorted, 20, 20) - expected) < 1e-9);
+    assert_int_equal(measure_order_interval(sorted, 6, 6).low, 1000);
+    assert_int_equal(measure_order_interval(sorted, 6, 6).high, 1050);
+    assert_int_equal(measure_order_interval(sorted, 5, 5).high, 0);
+    assert_true(isinf(measure_order_noise_percent(sorted, 5, 5)));
+    assert_true(isinf(measure_order_noise_percent(sorted, 0, 0)));
     static const uint64_t equal[8] = {7, 7, 7, 7, 7, 7, 7, 7}, zeros[8] = {0};
-    assert_true(measure_order_noise_percent(equal, 8) <= 0);
-    assert_true(isinf(measure_order_noise_percent(zeros, 8)));
+    assert_true(measure_order_noise_percent(equal, 8, 8) <= 0);
+    assert_true(isinf(measure_order_noise_percent(zeros, 8, 8)));
+}
+
+/* By hand: sides of 18 pairs are alike and of one not, r = 17 / 20, so 20 * 0.15 / 1.85 = 1.6. Of
+ * six samples the interval is all; so it is of these 20, which tell as much as one. */
+static void test_samples_like_their_neighbours(void **state) {
+    (void)state;
+    uint64_t steps[20], changing[20], sorted[20];
+    for (uint64_t i = 0; i < 20; i++) {
+        steps[i] = sorted[i] = i < 10 ? 1000 + i : 1100 + i;
+        changing[i] = i % 2 == 0 ? 1000 + i : 1100 + i;
+    }
+    const double median = measure_order_quantile(sorted, 20, 0.5);
+    assert_int_equal(measure_order_independent(steps, 20, median), 1);
+    assert_int_equal(measure_order_independent(changing, 20, median), 20);
+    const struct measure_interval one = measure_order_interval(sorted, 20, 1);
+    assert_int_equal(one.low, sorted[0]);
+    assert_int_equal(one.high, sorted[19]);
+    /* Eight tell as much as eight: rank 1 of 8 is 2.5 of 20, so the second from either end. */
+    const struct measure_interval eight = measure_order_interval(sorted, 20, 8);
+    assert_int_equal(eight.low, sorted[1]);
+    assert_int_equal(eight.high, sorted[18]);
+    assert_true(measure_order_noise_percent(sorted, 20, 8) >
+                measure_order_noise_percent(sorted, 20, 20));
+    /* Pairs of them: + + - - ..., r = 1 / 20. */
+    for (uint64_t i = 0; i < 20; i++)
+        changing[i] = i / 2 % 2 == 0 ? 1000 : 1100;
+    assert_int_equal(measure_order_independent(changing, 20, 1050), 18);
+    static const uint64_t equal[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    assert_int_equal(measure_order_independent(equal, 8, 7), 8);
+    assert_int_equal(measure_order_independent(equal, 1, 7), 1);
 }
 
 static void test_quantiles(void **state) {
@@ -84,8 +114,11 @@ static void test_outliers_on_both_sides(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_of_the_sign_test), cmocka_unit_test(test_ranks_of_many_samples),
-        cmocka_unit_test(test_interval_and_noise),     cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_ranks_of_the_sign_test),
+        cmocka_unit_test(test_ranks_of_many_samples),
+        cmocka_unit_test(test_interval_and_noise),
+        cmocka_unit_test(test_samples_like_their_neighbours),
+        cmocka_unit_test(test_quantiles),
         cmocka_unit_test(test_outliers_on_both_sides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,26 @@ static void test_readings_around_each_sample(void **state) {
                          (uint64_t)(expected[i] * (double)world_pool_bytes));
 }
 
+/* Pace belongs to samples as plain reading does; a device that has none gives zeros. */
+static void test_pace_around_each_sample(void **state) {
+    (void)state;
+    const struct measure_limits limits = {.samples = 3};
+    world_start();
+    world_run_well(1, &limits);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(world_contenders[0].series.pace_mb_per_s[i], 0);
+    world_start();
+    world.canary_ns = WORLD_STEP_NS / 2;
+    world_ops.pace = world_pace;
+    world_run_well(1, &limits);
+    world_ops.pace = NULL;
+    assert_string_equal(world_rounds(1), "spAspAspAsp");
+    static const double expected[3] = {1, 0.75, 0.5};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(world_contenders[0].series.pace_mb_per_s[i],
+                         (uint64_t)(expected[i] * 1000 * BACKEND_PACE_BYTES));
+}
+
 /* What the ceiling was before a contender's first step is not its own: steps and readings take as
  * long, so that B begins behind the second one. */
 static void test_ceiling_of_ones_own_time(void **state) {
@@ -194,6 +214,7 @@ int main(void) {
         cmocka_unit_test(test_parts_add_up),
         cmocka_unit_test(test_what_each_saw),
         cmocka_unit_test(test_readings_around_each_sample),
+        cmocka_unit_test(test_pace_around_each_sample),
         cmocka_unit_test(test_ceiling_of_ones_own_time),
         cmocka_unit_test(test_what_is_seen_of_samples),
         cmocka_unit_test(test_interrupt_keeps_samples),

@@ -154,6 +154,7 @@ static void start(void) {
     world.ops.append = append;
     world.ops.attend = attend;
     world.ops.stream_read = stream_read;
+    world.ops.pace = NULL;
     world.free_bytes = (uint64_t)1 << 30;
     world.wrong = FORMAT_COUNT;
     world.now_ns = 1000;

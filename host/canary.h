@@ -1,0 +1,37 @@
+/* The canary: what the device can do at one moment, asked for between steps. Plain reading, which
+ * is the ceiling, and where the device tells it (backend_ops.pace) the pace of work like a step's.
+ * When it is due, and which reading belongs to which sample, is measure.c's. */
+#ifndef CANARY_H
+#define CANARY_H
+
+#include <stdint.h>
+
+#include "backend.h"
+#include "status.h"
+
+struct canary {
+    const struct backend_ops *ops;
+    struct backend_device *device;
+    const void *dev_from; /* bytes of a pool, whatever they are */
+    uint64_t bytes;
+
+    /* Everything below starts as zeros. Speeds are kept as kB/s so that the statistics of times
+     * serve. */
+    uint64_t *read_kb_per_s; /* [count] */
+    uint64_t *pace_kb_per_s; /* [count]; zeros where the device has no pace, or too few bytes */
+    uint64_t count, capacity;
+    double took_ns;      /* the last reading */
+    uint64_t next_piece; /* where the next pace goes on */
+    double piece_ns;     /* what one took last */
+};
+
+/* One more reading. `since_ns`: of steps since the last one. Pace is kept up for a fifth of that,
+ * so that long steps are not judged by a short moment. */
+enum status canary_sing(struct canary *canary, double since_ns, struct status_text *text);
+
+/* Mean of readings i and j in MB/s. */
+uint64_t canary_mean_mb_per_s(const uint64_t *kb_per_s, uint64_t i, uint64_t j);
+
+void canary_free(struct canary *canary);
+
+#endif
