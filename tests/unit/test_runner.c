@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "interrupt.h"
+#include "row_file.h"
 #include "runner.h"
 
 enum { MOST_ROWS = 16, MOST_WORDS = 32, SAMPLES = 3 };
@@ -117,25 +118,17 @@ static size_t row_count, row_fails; /* the row that cannot be written; 0: none *
 static FILE *save_to; /* NULL: nowhere */
 static struct result_run shared;
 
-static void save(const struct result *result) {
-    struct result_row row;
-    struct writer *writer;
-    result_values(&shared, result, &row);
-    assert_int_equal(
-        writer_open(WRITER_JSONL, save_to, result_fields, RESULT_FIELD_COUNT, NULL, &writer, NULL),
-        STATUS_OK);
-    assert_int_equal(writer_row(writer, row.values, NULL), STATUS_OK);
-    assert_int_equal(writer_close(writer, NULL), STATUS_OK);
-}
-
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     (void)context;
     assert_true(row_count < MOST_ROWS);
     rows[row_count] = *result;
     (void)strcpy(names[row_count], result->format->name);
     row_count++;
-    if (save_to != NULL)
-        save(result);
+    if (save_to != NULL) {
+        struct result_row row;
+        result_values(&shared, result, &row);
+        row_file_append(save_to, row.values);
+    }
     return row_count == row_fails ? status_set(text, STATUS_IO, "this row fails") : STATUS_OK;
 }
 
