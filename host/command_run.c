@@ -2,6 +2,7 @@
  * with what came out in words. */
 #include "commands.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -49,16 +50,23 @@ static enum status on_row(void *context, const struct result *result, struct sta
     return session_output_row(&run->output, row.values, text);
 }
 
+/* Of /mnt/home/me nothing is under /home/me. */
+static bool may_begin_path(const char *word, const char *at) {
+    return at == word || (isalnum((unsigned char)at[-1]) == 0 && strchr("-_.~/", at[-1]) == NULL);
+}
+
 /* Paths under the user's home are nobody's business: each of a word's becomes ~. NULL: no memory.
  */
-static char *public_word(const char *from, const char *home) {
+static char *public_word(const char *word, const char *home) {
     size_t length = home != NULL ? strlen(home) : 0;
     while (length > 0 && home[length - 1] == '/')
         length--;
-    char *const out = malloc(strlen(from) + 1);
+    const char *from = word;
+    char *const out = malloc(strlen(word) + 1);
     char *to = out;
     while (out != NULL && *from != '\0') {
         const bool is_home = length > 0 && strncmp(from, home, length) == 0 &&
+                             may_begin_path(word, from) &&
                              (from[length] == '\0' || strchr("/,", from[length]) != NULL);
         *to++ = is_home ? '~' : *from;
         from += is_home ? length : 1;

@@ -167,7 +167,9 @@ void result_ranks_share_watch(const struct ranks *ranks, const struct result_ran
     /* For Linux the other ranks of a machine are others, too. */
     if (ranks->local_count > 1)
         watch->before.known &= ~telemetry_bit(TELEMETRY_LOAD);
+    struct telemetry *const own = watch->telemetry; /* another rank's is nobody's here */
     ranks_broadcast(ranks, shared->slowest, watch, sizeof *watch);
+    watch->telemetry = own;
     ranks_broadcast(ranks, shared->slowest, energy, sizeof *energy);
     result_ranks_sum_energy(all, ranks->count, energy);
 }

@@ -30,14 +30,14 @@ if not number.isdecimal() or not 1 <= int(number) <= len(lines):
     sys.exit(f"repeat: row {number}: {path} has rows 1 to {len(lines)}")
 try:
     row = json.loads(lines[int(number) - 1])
-except ValueError as why:
+except (ValueError, RecursionError) as why:
     sys.exit(f"repeat: {path}, row {number}: {why}")
 row = row if isinstance(row, dict) else {}
 argv = row.get("argv")
-# One word a line is how they leave this program.
+no_row = f"repeat: {path}, row {number}: no row of kvgauge run"
 texts = [row.get("model"), row.get("k_format"), *(argv if isinstance(argv, list) else [None])]
-if not argv or not all(isinstance(text, str) and text.isprintable() for text in texts):
-    sys.exit(f"repeat: {path}, row {number}: no row of kvgauge run")
+if not argv or not all(isinstance(text, str) for text in texts):
+    sys.exit(no_row)
 
 # What the row says itself, with a value each; and where its results went.
 OWN = ["--model", "-m", "--kv-format", "--index-format", "--tokens", "--seqs", "--page-tokens", "--page-order",
@@ -67,6 +67,9 @@ for name in ("index_format", "tokens", "seqs", "page_tokens", "page_order", "dat
 for name, value in own.items():
     if value is not None:
         words += [name, str(value)]
+# One word a line is how they leave this program.
+if not all(word.isprintable() for word in words):
+    sys.exit(no_row)
 ranks = row.get("ranks")
 print(ranks if isinstance(ranks, int) and ranks > 1 else 1)
 # A row has ~ where the home folder was.

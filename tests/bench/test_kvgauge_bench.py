@@ -73,8 +73,11 @@ COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
 PIPES = {"capture_output": True, "text": True, "check": False}
 
 
-def run(*words, code=0, program=BENCH):
+def run(*words, code=0, program=BENCH, skip=None):
+    """skip: the exit code that says what is missing here."""
     done = subprocess.run([program, *words], **PIPES)
+    if done.returncode == skip:
+        raise unittest.SkipTest(done.stderr)
     if done.returncode != code:
         raise AssertionError(f"exit {done.returncode}, not {code}: {words}\n{done.stderr}")
     return done
@@ -136,7 +139,8 @@ class Names(unittest.TestCase):
             self.assertEqual(said == listed_alone, is_list, word)
             beside = {**os.environ, "BENCHMARK_LIST_TESTS": word}
             done = subprocess.run([BENCH, *one], **PIPES, env=beside)
-            self.assertEqual((done.returncode, done.stdout.splitlines() == listed_alone), (0, is_list))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.splitlines() == listed_alone, is_list, word)
 
     def test_twice_the_same(self):
         first, second = listed("-m", "2x64", "--kv-format", "auto,bf16")
@@ -175,9 +179,7 @@ class Figures(unittest.TestCase):
     def test_of_weights_are_those_of_run(self):
         asked = [*QUICK, "-m", "2x64/g2x2l,gpt-oss-20b", "--kv-format", "bf16,q8_0"]
         asked += ["--seqs", "2", "--weights-read", "20MB", "--samples", "1"]
-        done = subprocess.run([KVGAUGE, "run", *asked, "-o", "jsonl"], **PIPES)
-        if done.returncode == 3:
-            self.skipTest(done.stderr)
+        done = run("run", *asked, "-o", "jsonl", program=KVGAUGE, skip=3)
         said = [json.loads(line) for line in done.stdout.splitlines()]
         got = rows(*asked)
         self.assertEqual((len(got), len(said)), (4, 4))
@@ -245,9 +247,7 @@ class Output(unittest.TestCase):
 
     def test_csv_of_refused_rows_with_weights(self):
         asked = [*self.refused_first, "--weights-read", "1MiB"]
-        done = subprocess.run([BENCH, *asked, "--benchmark_format=csv"], **PIPES)
-        if done.returncode == 3:
-            self.skipTest(done.stderr)
+        done = run(*asked, "--benchmark_format=csv", skip=3)
         got = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual((len(got), got[0]["error_occurred"]), (4, "true"))
         for row in got[1:]:

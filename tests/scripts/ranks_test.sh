@@ -80,7 +80,7 @@ for so in 'row["status"] == "ok" and row["ranks"] == row["tp"] == len(ranks) == 
     'row["step_ns"]["median"] == ranks[row["slowest_rank"]]["step_ns"]' \
     'ranks[row["slowest_rank"]]["kv_ns"] == max(rank["kv_ns"] for rank in ranks)' \
     'all(rank["weights_ns"] is None for rank in ranks)' \
-    'row["kv_tokens_per_s"] * ranks[row["slowest_rank"]]["kv_ns"] * 1e-9 - 2 < 1e-6'; do
+    'abs(row["kv_tokens_per_s"] * ranks[row["slowest_rank"]]["kv_ns"] * 1e-9 - 2) < 1e-6'; do
     check "two ranks: $so" rows "$work/predicted" "$so"
 done
 
@@ -105,22 +105,32 @@ if [ $code -ne 3 ]; then
     check 'weights: each rank has its time' rows - 'all(rank["weights_ns"] > 0 for rank in ranks)'
     check 'weights: the row has that of the slowest' rows - \
         'row["weights_ns"]["median"] == ranks[row["slowest_rank"]]["weights_ns"]'
+else
+    echo 'skipped: no BLAS library here: the time of weights'
 fi
 
 # Rank 1 reads in a way that is many times slower, and not quite as exact or more so.
-several=(--tp 2 -m gpt-oss-20b --device cpu --llc 32MiB --tokens 1k --samples 2 --kv-format 'bf16,q8_0' -o jsonl)
-RANK1='--kernel simple' ranks 2 run "${several[@]}"
-cp "$work/out" "$work/simple1"
+# Five samples: one that others held up is not the median.
+several=(--tp 2 -m gpt-oss-20b --device cpu --llc 32MiB --tokens 1k --samples 5 --kv-format 'bf16,q8_0' -o jsonl)
+errors() { grep -o '"kernel_error":[^,]*' "$work/out" | cut -d: -f2; }
+for kernel in simple tiled; do
+    ranks 2 run "${several[@]}" --kernel $kernel
+    errors >"$work/$kernel"
+done
+largest=$(paste "$work/simple" "$work/tiled" | awk '{ print ($1 > $2 ? $1 : $2) }')
+smallest=$(paste "$work/simple" "$work/tiled" | awk '{ print ($1 < $2 ? $1 : $2) }')
+check 'kernels differ in their errors' [ "$largest" != "$smallest" ]
+RANK1='--kernel simple' ranks 2 run "${several[@]}" --kernel tiled
+check 'errors are the largest, of rank 1' [ "$(errors)" = "$largest" ]
 check 'other ranks are no load by others' rows - 'row["other_load_percent"] is None'
 check 'a slow rank 1: it is the slowest' rows - 'row["slowest_rank"] == 1'
 check 'a slow rank 1: the times of groups are its' rows - \
     'sum(group["ns"] for group in row["groups"]) ** 2 > ranks[0]["kv_ns"] * ranks[1]["kv_ns"]'
 RANK1='--kernel tiled' ranks 2 run "${several[@]}" --kernel simple
+check 'errors are the largest, of rank 0' [ "$(errors)" = "$largest" ]
 check 'a slow rank 0: it is the slowest' rows - 'row["slowest_rank"] == 0'
 check 'a slow rank 0: the times of groups are its' rows - \
     'sum(group["ns"] for group in row["groups"]) ** 2 > ranks[0]["kv_ns"] * ranks[1]["kv_ns"]'
-errors() { grep -o '"kernel_error":[^,]*' "$1"; }
-check 'errors are the largest of any rank' [ "$(errors "$work/simple1")" = "$(errors "$work/out")" ]
 
 # One package, which every rank reads.
 if [ -n "$powercap" ]; then
@@ -158,13 +168,13 @@ check 'rank 1 was given nonsense: exit code 2' eval \
 RANK1='--tokens 200' ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
 check 'rank 1 has other cases: exit code 2' eval \
     '[ $code -eq 2 ] && grep -q "^kvgauge: the ranks were given different cases" "$work/err"'
-# What only one was told may not leave the others waiting; no limit of two minutes for these.
+# What only one was told may not leave the others waiting.
 for told in --list '--weights-read 8MB' '--weights-format f32 --weights-read 16MB'; do
-    RANK1=$told RANKS_LIMIT_S=120 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+    RANK1=$told ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
     check "rank 1 alone has $told: exit code 2, not $code" eval \
         '[ $code -eq 2 ] && grep -q "^kvgauge: the ranks were given different cases" "$work/err"'
 done
-RANK1=--help RANKS_LIMIT_S=120 ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
+RANK1=--help ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"
 check "rank 1 asks for help: said once, not $code" eval \
     '[ $code -eq 0 ] && [ "$(grep -c "^usage: kvgauge run" "$work/out")" -eq 1 ]'
 RANK1='--budget 40kB' ranks 2 run --tp 2 -m 2x64/g4x2l "${tiny[@]}"

@@ -58,9 +58,20 @@ for words in '"kvgauge", "run", "--data\n--save\nx"' '"kvgauge", "run", 7' ''; d
     check "argv [$words]: exit code 2" [ $? -eq 2 ]
     check "argv [$words]: says so" grep -q '^repeat: .*odd, row 1: no row of kvgauge run$' "$work/said"
 done
+for column in v_format index_format data rotate; do
+    sed -E 's/"'$column'":("[^"]*"|null)/"'$column'":"x\\n--save\\ny"/' "$work/row" >"$work/odd"
+    again "$work/odd" 1 2>"$work/said"
+    check "$column of several lines: exit code 2" [ $? -eq 2 ]
+    check "$column of several lines: says so" grep -q '^repeat: .*odd, row 1: no row of kvgauge run$' "$work/said"
+done
 sed 's/"argv":\[[^]]*\]/"argv":["kvgauge","run","--llc=32MiB","--samples","1","--label"]/' "$work/row" >"$work/odd"
 again "$work/odd" 1 --device cpu -o jsonl >"$work/again" 2>/dev/null
 check 'a cut off argv: as it was' [ "$(facts "$work/again" 1)" = "$(facts "$work/rows" 1)" ]
+printf '%0100000d\n' 0 | tr 0 '[' >"$work/odd"
+again "$work/odd" 1 2>"$work/said"
+check 'nested too deeply: exit code 2' [ $? -eq 2 ]
+check 'nested too deeply: says so' grep -q '^repeat: .*odd, row 1: ' "$work/said"
+check 'nested too deeply: one line' [ "$(wc -l <"$work/said")" -eq 1 ]
 printf '[1]\n{}\n{"model": "x"}\n' >"$work/odd"
 for row in 1 2 3; do
     again "$work/odd" $row 2>"$work/said"

@@ -22,7 +22,7 @@ struct pool *step_setup_pool(const struct backend_ops *ops, const struct pool_re
 struct step *step_setup_step(const struct backend_ops *ops, struct pool *pool, uint64_t seed,
                              enum options_data data);
 
-/* A model of every kind of group: rows and the keys that choose among them (group 4 for group 0),
+/* A model of all kinds of groups but latents: rows and the keys that choose among them (4 for 0),
  * keys of 7 tokens that choose for nobody (group 5); a window; slots of entries that are not whole
  * yet, and of a state with a convolution, whose bytes are no multiple of 16. The second sequence
  * has no entry of 4 tokens, the third nothing at all. */

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "made_clock.h"
 #include "measure.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -17,7 +18,6 @@
 
 static struct {
     uint64_t free_bytes, held_bytes, filled_bytes, read_bytes;
-    uint64_t now_ns, marks[BACKEND_MARKS];
     const double *gb_per_s;        /* [log2 of MiB]; NULL: one of everything */
     uint64_t windows;              /* marks at a window's end */
     uint64_t slow_windows;         /* of every five the first so many take twice as long */
@@ -54,21 +54,15 @@ static enum status fill(struct backend_device *on, void *dev_to, uint8_t byte, u
 }
 
 static enum status mark(struct backend_device *on, uint32_t which, struct status_text *text) {
-    (void)on, (void)text;
-    fake.marks[which] = fake.now_ns;
+    const enum status status = made_clock_mark(on, which, text);
     if (which == 1 && ++fake.windows >= fake.stuck_from && fake.windows < fake.stuck_to)
-        fake.marks[1] = fake.marks[0];
-    return STATUS_OK;
+        made_clock.marks[1] = made_clock.marks[0];
+    return status;
 }
 
 static enum status synchronize(struct backend_device *on, struct status_text *text) {
     (void)on, (void)text;
     return STATUS_OK;
-}
-
-static uint64_t elapsed_ns(struct backend_device *on, uint32_t from, uint32_t to) {
-    (void)on;
-    return fake.marks[to] - fake.marks[from];
 }
 
 static enum status stream_read(struct backend_device *on, const void *dev_from, uint64_t bytes,
@@ -81,7 +75,7 @@ static enum status stream_read(struct backend_device *on, const void *dev_from, 
     while (MIB << size < bytes)
         size++;
     const double ns = (double)bytes / (fake.gb_per_s != NULL ? fake.gb_per_s[size] : 1);
-    fake.now_ns += (uint64_t)(fake.windows % 5 < fake.slow_windows ? 2 * ns : ns);
+    made_clock.now_ns += (uint64_t)(fake.windows % 5 < fake.slow_windows ? 2 * ns : ns);
     fake.read_bytes += bytes;
     return STATUS_OK;
 }
@@ -93,14 +87,14 @@ static const struct backend_ops ops = {
     .memory_fill = fill,
     .mark = mark,
     .synchronize = synchronize,
-    .elapsed_ns = elapsed_ns,
+    .elapsed_ns = made_clock_elapsed_ns,
     .stream_read = stream_read,
 };
 
 static void start(void) {
     memset(&fake, 0, sizeof fake);
     fake.free_bytes = (uint64_t)8 << 30;
-    fake.now_ns = 1000;
+    made_clock_start();
 }
 
 static struct measure_sweep sweep(void) {

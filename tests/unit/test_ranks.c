@@ -1,20 +1,18 @@
-/* Ranks as far as one process can show: who was started, what a sum over ranks takes and what it
- * does on the way, and how measuring keeps in step with others. Several processes:
- * tests/scripts/ranks_test.sh. */
+/* Ranks as far as one process can show: who was started, what a sum over ranks takes and does on
+ * the way, how measuring keeps in step. Several processes: tests/scripts/ranks_test.sh; what a row
+ * makes of their figures: test_result_ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
 #include "ranks.h"
 #include "reduce.h"
-#include "result_ranks.h"
 #include "runner_ranks.h"
 
 static const struct ranks alone = {.count = 1, .local_count = 1};
@@ -62,8 +60,7 @@ static void test_alone(void **state) {
     assert_int_equal(ranks.local_count, 1);
     assert_int_equal(ranks_agree(&ranks, STATUS_REFUSED, &text), STATUS_REFUSED);
     assert_string_equal(text.line, "as it was");
-    assert_true(ranks_any(&ranks, true));
-    assert_false(ranks_any(&ranks, false));
+    assert_true(ranks_any(&ranks, true) && !ranks_any(&ranks, false));
     assert_int_equal(ranks_least(&ranks, 7), 7);
     assert_true(ranks_same(&ranks, 7));
     assert_true(ranks_threads(&ranks) >= 1);
@@ -384,45 +381,6 @@ static void test_budget(void **state) {
     assert_non_null(strstr(two.source, "/ 2 ranks"));
 }
 
-static struct result_rank_energy drew(uint32_t machine, const char *bus, double power_w,
-                                      double step_j) {
-    struct result_rank_energy out = {
-        .machine = machine, .known = true, .power_w = power_w, .step_j = step_j};
-    (void)strcpy(out.pci_bus_id, bus);
-    return out;
-}
-
-static void test_energy(void **state) {
-    (void)state;
-    struct measure_energy energy = {0};
-    struct result_rank_energy each[3] = {drew(0, "", 100, 2), drew(0, "", 110, 6),
-                                         drew(2, "", 50, 4)};
-    /* two readings of one counter, which saw 1/2 and 1/6 of their steps in a joule: 1/3 in the mean
-     */
-    result_ranks_sum_energy(each, 2, &energy);
-    assert_true(energy.has_power && energy.has_energy);
-    assert_true(fabs(energy.power_w - 105) < 1e-9);
-    assert_true(fabs(energy.step_j - 3) < 1e-9);
-    /* and another machine */
-    result_ranks_sum_energy(each, 3, &energy);
-    assert_true(fabs(energy.power_w - 155) < 1e-9);
-    assert_true(fabs(energy.step_j - 7) < 1e-9);
-    /* GPUs of one machine, and of two with the same number */
-    each[0] = drew(0, "0000:01:00.0", 300, 1);
-    each[1] = drew(0, "0000:02:00.0", 310, 2);
-    each[2] = drew(2, "0000:01:00.0", 320, 3);
-    result_ranks_sum_energy(each, 3, &energy);
-    assert_true(fabs(energy.power_w - 930) < 1e-9);
-    assert_true(fabs(energy.step_j - 6) < 1e-9);
-    /* a part of it is no figure */
-    for (int r = 0; r < 3; r++) {
-        each[r].known = false;
-        result_ranks_sum_energy(each, 3, &energy);
-        assert_false(energy.has_power || energy.has_energy);
-        each[r].known = true;
-    }
-}
-
 int main(void) {
     struct status_text text = {{0}};
     cpu = backend_find("cpu");
@@ -434,7 +392,6 @@ int main(void) {
         cmocka_unit_test(test_reduce_bytes), cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_team),         cmocka_unit_test(test_team_fails),
         cmocka_unit_test(test_rank_fails),   cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_energy),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cpu->close(device);

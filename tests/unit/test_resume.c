@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "resume.h"
+#include "row_file.h"
 
 enum { MOST_BYTES = 16384 };
 
@@ -84,14 +85,9 @@ static struct result_row *row_of(enum result_status status) {
 }
 
 static void append_row(const struct writer_value *values) {
-    struct writer *writer;
     FILE *file = fopen(path, "a");
     assert_non_null(file);
-    assert_int_equal(
-        writer_open(WRITER_JSONL, file, result_fields, RESULT_FIELD_COUNT, NULL, &writer, NULL),
-        STATUS_OK);
-    assert_int_equal(writer_row(writer, values, NULL), STATUS_OK);
-    assert_int_equal(writer_close(writer, NULL), STATUS_OK);
+    row_file_append(file, values);
     assert_int_equal(fclose(file), 0);
 }
 

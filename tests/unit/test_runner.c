@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "interrupt.h"
+#include "made_clock.h"
+#include "row_file.h"
 #include "runner.h"
 
 enum { MOST_ROWS = 16, MOST_WORDS = 32, SAMPLES = 3 };
@@ -23,7 +25,6 @@ static const struct backend_ops *cpu;
 static struct {
     struct backend_ops ops;
     struct backend_device *device;
-    uint64_t now_ns, marks[BACKEND_MARKS];
     uint64_t free_bytes;
     uint32_t pools, pools_alive, most_alive; /* allocations called "the pool" */
     uint64_t alive_bytes, peak_bytes;        /* of them */
@@ -69,27 +70,16 @@ static void release(struct backend_device *on, struct backend_memory *memory) {
     cpu->memory_free(on, memory);
 }
 
-static enum status mark(struct backend_device *on, uint32_t which, struct status_text *text) {
-    (void)on, (void)text;
-    world.marks[which] = world.now_ns;
-    return STATUS_OK;
-}
-
-static uint64_t elapsed_ns(struct backend_device *on, uint32_t from, uint32_t to) {
-    (void)on;
-    return world.marks[to] - world.marks[from];
-}
-
 static enum status append(struct backend_device *on, const struct backend_append *work,
                           struct format_replaced *replaced, struct status_text *text) {
-    world.now_ns += 100;
+    made_clock.now_ns += 100;
     return cpu->append(on, work, replaced, text);
 }
 
 static enum status stream_read(struct backend_device *on, const void *dev_from, uint64_t bytes,
                                struct status_text *text) {
     (void)on, (void)dev_from, (void)text;
-    world.now_ns += bytes;
+    made_clock.now_ns += bytes;
     return STATUS_OK;
 }
 
@@ -100,7 +90,7 @@ static uint64_t attend_ns(enum format_id format) {
 static enum status attend(struct backend_device *on, const struct backend_attend *work,
                           struct status_text *text) {
     world.attends++;
-    world.now_ns += attend_ns(work->cache.page.shape.k_format);
+    made_clock.now_ns += attend_ns(work->cache.page.shape.k_format);
     const enum status status = cpu->attend(on, work, text);
     if (work->cache.page.shape.k_format == world.wrong)
         work->dev_outputs[0] += 100;
@@ -117,25 +107,17 @@ static size_t row_count, row_fails; /* the row that cannot be written; 0: none *
 static FILE *save_to; /* NULL: nowhere */
 static struct result_run shared;
 
-static void save(const struct result *result) {
-    struct result_row row;
-    struct writer *writer;
-    result_values(&shared, result, &row);
-    assert_int_equal(
-        writer_open(WRITER_JSONL, save_to, result_fields, RESULT_FIELD_COUNT, NULL, &writer, NULL),
-        STATUS_OK);
-    assert_int_equal(writer_row(writer, row.values, NULL), STATUS_OK);
-    assert_int_equal(writer_close(writer, NULL), STATUS_OK);
-}
-
 static enum status on_row(void *context, const struct result *result, struct status_text *text) {
     (void)context;
     assert_true(row_count < MOST_ROWS);
     rows[row_count] = *result;
     (void)strcpy(names[row_count], result->format->name);
     row_count++;
-    if (save_to != NULL)
-        save(result);
+    if (save_to != NULL) {
+        struct result_row row;
+        result_values(&shared, result, &row);
+        row_file_append(save_to, row.values);
+    }
     return row_count == row_fails ? status_set(text, STATUS_IO, "this row fails") : STATUS_OK;
 }
 
@@ -149,15 +131,15 @@ static void start(void) {
     world.ops.facts = facts;
     world.ops.memory_allocate = allocate;
     world.ops.memory_free = release;
-    world.ops.mark = mark;
-    world.ops.elapsed_ns = elapsed_ns;
+    world.ops.mark = made_clock_mark;
+    world.ops.elapsed_ns = made_clock_elapsed_ns;
     world.ops.append = append;
     world.ops.attend = attend;
     world.ops.stream_read = stream_read;
     world.ops.pace = NULL;
     world.free_bytes = (uint64_t)1 << 30;
     world.wrong = FORMAT_COUNT;
-    world.now_ns = 1000;
+    made_clock_start();
     model_asked = "1x64/g2x1l";
     const struct backend_options how = {.threads = 1, .llc_bytes = 1 << 20};
     assert_int_equal(cpu->open(&how, &world.device, NULL), STATUS_OK);
