@@ -12,8 +12,6 @@
 #include "brief.h"
 #include "checked.h"
 
-#define NUMBER_LARGEST ((uint64_t)1 << 62)
-
 struct unit {
     const char *name;
     uint64_t factor;

@@ -10,13 +10,14 @@
 #include "status.h"
 
 enum { NUMBER_TEXT_BYTES = 48 };
-#define NUMBER_MAX_TOKENS UINT64_MAX /* what `max` parses to: the model's native context */
+#define NUMBER_LARGEST ((uint64_t)1 << 62) /* nothing here parses to more */
+#define NUMBER_MAX_TOKENS UINT64_MAX       /* what `max` parses to: the model's native context */
 
 /* "8192", "8k" (x1024), "1.5m" (x1048576), "max". `option` names the option in messages. Refuses
  * fractions of a token, zero, negative numbers, and anything past 2^62. */
 enum status number_parse_tokens(const char *option, const char *text, uint64_t *out,
                                 struct status_text *message);
-/* A plain count >= minimum. */
+/* A plain count, minimum to maximum, which is NUMBER_LARGEST at most. */
 enum status number_parse_count(const char *option, const char *text, uint64_t minimum,
                                uint64_t maximum, uint64_t *out, struct status_text *message);
 /* "123", "10GB" (x1000), "10GiB" (x1024), "1.5MiB", B kB MB GB TB KiB MiB GiB TiB. A decimal

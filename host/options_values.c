@@ -283,7 +283,7 @@ PARSER(label) {
 }
 
 PARSER(seed) {
-    return number_parse_count(option, text, 0, INT64_MAX, &options->seed, message);
+    return number_parse_count(option, text, 0, NUMBER_LARGEST, &options->seed, message);
 }
 
 PARSER(samples) {

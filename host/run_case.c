@@ -163,7 +163,8 @@ static enum status add_options(struct run_case_list *list, const struct options 
 }
 
 /* What the command line says besides the case itself holds for every line of a suite. */
-static void inherit(struct options *line, const struct options *from) {
+static enum status inherit(struct options *line, const struct options *from,
+                           struct status_text *text) {
     if (from->formats_given) {
         memcpy(line->formats, from->formats, sizeof line->formats);
         line->format_count = from->format_count;
@@ -186,6 +187,8 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("window-as", window_as_full);
     INHERIT("draft-layers", draft_layers);
     INHERIT("tp", tp);
+    INHERIT("lengths", lengths);
+    INHERIT("share-prefix", share_prefix_tokens);
     INHERIT("page-order", page_order_sequential);
     INHERIT("data", data);
     INHERIT("rotate", rotate);
@@ -197,6 +200,17 @@ static void inherit(struct options *line, const struct options *from) {
     INHERIT("weights-read", weights_read_bytes);
     INHERIT("weights-format", weights_format);
 #undef INHERIT
+    if (options_given(from, "page-tokens")) {
+        memcpy(line->page_tokens, from->page_tokens, sizeof line->page_tokens);
+        line->page_tokens_count = from->page_tokens_count;
+    }
+    if (from->lengths_file == NULL)
+        return STATUS_OK;
+    free(line->lengths_file);
+    line->lengths_file = strdup(from->lengths_file);
+    return line->lengths_file != NULL
+               ? STATUS_OK
+               : status_set(text, STATUS_OUT_OF_MEMORY, "no host memory for --lengths");
 }
 
 static enum status parse_suite_line(struct run_case_list *list, const struct options *from,
@@ -208,9 +222,7 @@ static enum status parse_suite_line(struct run_case_list *list, const struct opt
         return STATUS_OK;
     struct options *line_options = &list->suite_options[list->suite_options_count++];
     const enum status status = options_parse(count + 2, words, line_options, text);
-    if (status == STATUS_OK)
-        inherit(line_options, from);
-    return status;
+    return status == STATUS_OK ? inherit(line_options, from, text) : status;
 }
 
 static const struct embed_entry *find_suite(const char *name) {

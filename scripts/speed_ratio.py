@@ -70,7 +70,10 @@ def busy(row):
 
 
 def share_read(row):
-    """Of a step's time, what plain reading of its bytes would have taken."""
+    """Of a step's time, what plain reading of its bytes would have taken; all of it, at most, of a row
+    that does not tell them."""
+    if row["kv_read_bytes"] is None:
+        return 1.0
     read = row["kv_read_bytes"] + (row["weights_read_bytes"] or 0)
     return min(read / row["ceiling_gb_per_s"] / row["step_ns"]["median"], 1.0)
 

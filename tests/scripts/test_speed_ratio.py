@@ -124,6 +124,13 @@ class MachineTest(unittest.TestCase):
             row["kv_read_bytes"] //= 10
         self.assertAlmostEqual(speed_ratio(a, b).ratio, 1, delta=0.02)
 
+    def test_bytes_that_nobody_tells(self):
+        """Then all of a step may have been reading."""
+        rng = random.Random(1)
+        a, b = measured(rng, steady, share=0.1), measured(rng, steady, share=0.1, level=1.25)
+        a["kv_read_bytes"] = b["kv_read_bytes"] = None
+        self.assertAlmostEqual(speed_ratio(a, b).ratio, 1.025 / 1.25, delta=0.02)
+
     def test_samples_like_their_neighbours(self):
         """A run that is slow by a tenth from its middle on tells little of its median; the same samples
         in another order tell more."""

@@ -216,6 +216,7 @@ static void bad_lines_say_what_is_allowed(void **state) {
         {"run -o xml", "allowed are table, md, csv, json, jsonl"},
         {"run --tp 0", "--tp 0: a whole number from 1"},
         {"run --seed -1", "--seed -1: a whole number from 0"},
+        {"run --seed 4611686018427387905", "from 0 to 4611686018427387904"},
         {"run --samples 0", "--samples 0: a whole number from 1"},
         {"run --page-tokens 16777217", "at most 16777216 tokens per page"},
         {"run --share-prefix max", "a number of tokens"},
