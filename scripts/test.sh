@@ -21,18 +21,50 @@ note() {
 
 # step NAME COMMAND...: one check; its output is shown if it fails.
 step() {
-    local name=$1 start=$SECONDS
+    local name=$1 start=$SECONDS code
     shift
     printf '== %s\n' "$name"
-    if "$@" >"$logs/$name.log" 2>&1; then
+    "$@" >"$logs/$name.log" 2>&1
+    code=$?
+    ended "$name" $code $((SECONDS - start))
+}
+
+ended() { # NAME CODE SECONDS
+    if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))
-        note passed "$name" $((SECONDS - start)) ''
+        note passed "$1" "$3" ''
         return 0
     fi
     failed=$((failed + 1))
-    tail -n 60 "$logs/$name.log"
-    note FAILED "$name" $((SECONDS - start)) "$logs/$name.log"
+    tail -n 60 "$logs/$1.log"
+    note FAILED "$1" "$3" "$logs/$1.log"
     return 1
+}
+
+# begin NAME COMMAND...: a check of one core, beside others; not more of them than cores. finish waits
+# for all.
+begun=() # process, name and start of each, in turn
+begin() {
+    local name=$1
+    shift
+    [ ${#begun[@]} -lt $((3 * jobs)) ] || end_first
+    printf '== %s\n' "$name"
+    "$@" >"$logs/$name.log" 2>&1 &
+    begun+=($! "$name" "$SECONDS")
+}
+
+end_first() {
+    local code
+    wait "${begun[0]}"
+    code=$?
+    ended "${begun[1]}" $code $((SECONDS - begun[2]))
+    begun=("${begun[@]:3}")
+}
+
+finish() {
+    while [ ${#begun[@]} -gt 0 ]; do
+        end_first
+    done
 }
 
 skip() { # NAME REASON
@@ -165,23 +197,29 @@ fuzz_build() {
         cmake --build --preset fuzz --parallel "$jobs" --target fuzz_targets
 }
 
+fuzz_target() {
+    local name corpus
+    name=$(basename "$1")
+    # What is found goes to the first folder; the committed corpus is only read.
+    corpus=("build-fuzz/corpus/$name")
+    [ ! -d "tests/fuzz/corpus/$name" ] || corpus+=("tests/fuzz/corpus/$name")
+    mkdir -p "${corpus[0]}"
+    "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 \
+        -artifact_prefix="build-fuzz/$name-" -print_final_stats=1 "${corpus[@]}"
+}
+
 step_fuzz() {
     command -v clang >/dev/null || { skip fuzz 'no clang here'; return; }
     step fuzz-build fuzz_build || return
-    local target name corpus found=0
+    local target found=0
     for target in build-fuzz/tests/fuzz/fuzz_*; do
         if [ ! -f "$target" ] || [ ! -x "$target" ]; then
             continue
         fi
         found=1
-        name=$(basename "$target")
-        # What is found goes to the first folder; the committed corpus is only read.
-        corpus=("build-fuzz/corpus/$name")
-        [ ! -d "tests/fuzz/corpus/$name" ] || corpus+=("tests/fuzz/corpus/$name")
-        mkdir -p "${corpus[0]}"
-        step "$name" "$target" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 \
-            -artifact_prefix="build-fuzz/$name-" -print_final_stats=1 "${corpus[@]}"
+        begin "$(basename "$target")" fuzz_target "$target"
     done
+    finish
     [ $found -eq 1 ] || step fuzz-targets false
 }
 
