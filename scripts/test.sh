@@ -124,39 +124,39 @@ step_scripts() {
     fi
 }
 
-step_release() { step release-build build release -DKVGAUGE_TESTS=ON && tests release; }
+# The kernels on fibers are compiled once: the cuda step, where it runs too, has all their tests.
+step_release() {
+    local simt=ON
+    if has_nvcc && asked cuda; then
+        simt=OFF
+    fi
+    step release-build build release -DKVGAUGE_TESTS=ON -DKVGAUGE_SIMT=$simt && tests release
+}
 step_asan() { step asan-build build asan && tests asan; }
 step_tidy() { step tidy-build build tidy; }
 
 # What nvcc can show without a GPU: that all kernels build, what registers they take, and what the
-# program says where there is no device. The tests of a GPU are scripts/gpu_check.sh's.
+# program says where there is no device; and the tests of kernels on fibers and on a fake runtime.
+# The tests of a GPU are scripts/gpu_check.sh's.
 cuda_build() {
-    cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" --target kvgauge \
-        test_conformance_cuda test_conformance_faults_cuda test_conformance_state_cuda \
-        test_conformance_index_cuda test_conformance_clock_cuda record_vectors \
-        test_cuda_backend test_cuda_pieces \
-        test_cuda_faults test_cuda_state test_cuda_index test_cuda_blas test_attend_pairs_cuda -- -k 0
+    cmake --preset cuda && cmake --build --preset cuda --parallel "$jobs" \
+        --target kvgauge tests/cuda/all tests/simt/all tests/simt_cli/all -- -k 0
 }
 step_cuda() {
     local cases=(cases.txt)
     has_nvcc || { skip cuda 'no nvcc here'; return; }
     step cuda-build cuda_build || return
     step cuda-ptxas scripts/ptxas_report.sh build-cuda
-    step cuda-pairs build-cuda/tests/cuda/test_attend_pairs_cuda
-    step cuda-backend build-cuda/tests/cuda/test_cuda_backend
-    step cuda-pieces build-cuda/tests/cuda/test_cuda_pieces
-    step cuda-faults build-cuda/tests/cuda/test_cuda_faults
-    step cuda-state build-cuda/tests/cuda/test_cuda_state
-    step cuda-index build-cuda/tests/cuda/test_cuda_index
-    step cuda-blas build-cuda/tests/cuda/test_cuda_blas
+    tests cuda
     if [ -e /proc/driver/nvidia/version ]; then
         skip cuda-cli-no-gpu 'an NVIDIA driver is here'
     else
         cases+=(cases_cuda_no_gpu.txt)
     fi
-    step cuda-cli tests/cli/run.sh "$PWD/build-cuda/kvgauge" "$PWD/tests/cli" "${cases[@]}"
+    begin cuda-cli tests/cli/run.sh "$PWD/build-cuda/kvgauge" "$PWD/tests/cli" "${cases[@]}"
     step cuda-check scripts/gpu_check.sh --build-dir build-cuda --dry-run
     step cuda-small-build build cuda-small
+    finish
 }
 
 # A Python that has NVIDIA's disassembler, which comes with the toolkit or, pinned, from PyPI.
@@ -231,6 +231,8 @@ step_aarch64() {
     step aarch64-packages scripts/cross_packages.sh && step aarch64-build build aarch64 &&
         tests aarch64
 }
+
+asked() { [[ " ${steps[*]} " == *" $1 "* ]]; }
 
 steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=("${all_steps[@]}")
