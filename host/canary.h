@@ -15,22 +15,21 @@ struct canary {
     const void *dev_from; /* bytes of a pool, whatever they are */
     uint64_t bytes;
 
-    /* Everything below starts as zeros. Speeds are kept as kB/s so that the statistics of times
-     * serve. */
+    /* Everything below starts as zeros. Speeds are kept in thousands per second so that the
+     * statistics of times serve. */
     uint64_t *read_kb_per_s; /* [count] */
-    uint64_t *pace_kb_per_s; /* [count]; zeros where the device has no pace, or too few bytes */
+    uint64_t *pace_kops;     /* [count] operations; zeros where the device has no pace */
     uint64_t count, capacity;
-    double took_ns;      /* the last reading */
-    uint64_t next_piece; /* where the next pace goes on */
-    double piece_ns;     /* what one took last */
+    double took_ns; /* the last reading */
+    double go_ns;   /* how long one go at pace took last */
 };
 
 /* One more reading. `since_ns`: of steps since the last one. Pace is kept up for a fifth of that,
  * so that long steps are not judged by a short moment. */
 enum status canary_sing(struct canary *canary, double since_ns, struct status_text *text);
 
-/* Mean of readings i and j in MB/s. */
-uint64_t canary_mean_mb_per_s(const uint64_t *kb_per_s, uint64_t i, uint64_t j);
+/* Mean of readings i and j, in millions per second. */
+uint64_t canary_mean(const uint64_t *thousands, uint64_t i, uint64_t j);
 
 void canary_free(struct canary *canary);
 

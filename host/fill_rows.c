@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "number.h"
+#include "result_value.h"
 
 enum fill_field {
     FILL_MODEL,
@@ -59,19 +60,6 @@ enum status fill_rows_open(const struct options *options, const char *title,
     return session_output_open(options, fields, FILL_FIELD_COUNT, title, out, text);
 }
 
-static struct writer_value text_value(const char *text) {
-    return text != NULL ? (struct writer_value){.kind = WRITER_TEXT, .as.text = text}
-                        : (struct writer_value){.kind = WRITER_NULL};
-}
-
-static struct writer_value number_value(uint64_t number) {
-    return (struct writer_value){.kind = WRITER_UNSIGNED, .as.number = number};
-}
-
-static struct writer_value real_value(double real) {
-    return (struct writer_value){.kind = WRITER_REAL, .as.real = real};
-}
-
 static enum status write_line(const struct fill_rows *rows, const struct line *line,
                               struct status_text *text) {
     struct writer_value values[FILL_FIELD_COUNT] = {0};
@@ -79,28 +67,28 @@ static enum status write_line(const struct fill_rows *rows, const struct line *l
     if (rows->one != NULL) {
         for (uint64_t i = 0; i < rows->one->seqs; i++)
             tokens += rows->one->lengths[i];
-        values[FILL_MODEL] = text_value(rows->one->model.name);
-        values[FILL_FORMAT] = text_value(rows->format->name);
-        values[FILL_TOKENS] = number_value(rows->one->tokens);
-        values[FILL_SEQS] = number_value(rows->one->seqs);
-        values[FILL_PAGE_TOKENS] = number_value(rows->one->page_tokens);
+        values[FILL_MODEL] = result_value_text(rows->one->model.name);
+        values[FILL_FORMAT] = result_value_text(rows->format->name);
+        values[FILL_TOKENS] = result_value_number(rows->one->tokens);
+        values[FILL_SEQS] = result_value_number(rows->one->seqs);
+        values[FILL_PAGE_TOKENS] = result_value_number(rows->one->page_tokens);
     }
-    values[FILL_LEVEL] = text_value(line->level);
+    values[FILL_LEVEL] = result_value_text(line->level);
     if (line->has_bytes)
-        values[FILL_BYTES] = number_value(line->bytes);
+        values[FILL_BYTES] = result_value_number(line->bytes);
     if (line->has_bytes && line->bytes > 0 && tokens > 0 && !line->beside_levels)
-        values[FILL_TOKENS_GB] = real_value((double)tokens * 1e9 / (double)line->bytes);
+        values[FILL_TOKENS_GB] = result_value_real((double)tokens * 1e9 / (double)line->bytes);
     if (line->has_difference)
         values[FILL_DIFFERENCE] =
             (struct writer_value){.kind = WRITER_SIGNED, .as.signed_number = line->difference};
     if (line->until != NULL) {
-        values[FILL_COUNT] = number_value(line->until->count);
-        values[FILL_FORMULA_COUNT] = number_value(line->until->formula_count);
+        values[FILL_COUNT] = result_value_number(line->until->count);
+        values[FILL_FORMULA_COUNT] = result_value_number(line->until->formula_count);
     }
     if (line->read_gb_per_s > 0)
-        values[FILL_READ] = real_value(line->read_gb_per_s);
-    values[FILL_STATUS] = text_value(line->status != NULL ? line->status : "ok");
-    values[FILL_REASON] = text_value(line->reason);
+        values[FILL_READ] = result_value_real(line->read_gb_per_s);
+    values[FILL_STATUS] = result_value_text(line->status != NULL ? line->status : "ok");
+    values[FILL_REASON] = result_value_text(line->reason);
     return session_output_row(rows->output, values, text);
 }
 

@@ -97,7 +97,7 @@ static enum status make_room(struct measure_series *series, struct watch *watch,
         return STATUS_OK;
     const uint64_t capacity = wider(series->capacity);
     bool grown = grow(&series->step_ns, capacity) && grow(&series->canary_mb_per_s, capacity) &&
-                 grow(&series->pace_mb_per_s, capacity) && grow(&watch->canary_before, capacity) &&
+                 grow(&series->pace_mops, capacity) && grow(&watch->canary_before, capacity) &&
                  grow(&watch->sorted, capacity);
     for (int part = 0; part < MEASURE_PARTS && grown; part++)
         grown = grow(&series->part_ns[part], capacity);
@@ -301,9 +301,8 @@ static enum status finish(const struct loop *loop, uint32_t at, double launch_ns
     for (uint64_t i = 0; i < series->count; i++) {
         const uint64_t before = watch->canary_before[i] - 1;
         const uint64_t after = before < last ? before + 1 : last;
-        series->canary_mb_per_s[i] =
-            canary_mean_mb_per_s(loop->canary.read_kb_per_s, before, after);
-        series->pace_mb_per_s[i] = canary_mean_mb_per_s(loop->canary.pace_kb_per_s, before, after);
+        series->canary_mb_per_s[i] = canary_mean(loop->canary.read_kb_per_s, before, after);
+        series->pace_mops[i] = canary_mean(loop->canary.pace_kops, before, after);
     }
     contender->seen.launch_ns = launch_ns;
     const uint64_t independent = put_in_order(series, watch);
@@ -387,7 +386,7 @@ enum status measure_summarise_kv(const struct measure_series *series, struct wri
 void measure_series_free(struct measure_series *series) {
     free(series->step_ns);
     free(series->canary_mb_per_s);
-    free(series->pace_mb_per_s);
+    free(series->pace_mops);
     for (int part = 0; part < MEASURE_PARTS; part++)
         free(series->part_ns[part]);
     *series = (struct measure_series){0};

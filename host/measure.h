@@ -39,7 +39,8 @@ struct measure_series {
     uint64_t *step_ns;                /* [count] all parts; never 0 */
     uint64_t *part_ns[MEASURE_PARTS]; /* [count] each; zeros for a part there is not */
     uint64_t *canary_mb_per_s;        /* [count] mean of its readings before and after */
-    uint64_t *pace_mb_per_s;          /* [count] the same of its pace; zeros where it has none */
+    uint64_t *pace_mops;              /* [count] the same of its pace, millions of operations per
+                                         second; zeros where it has none */
     uint64_t count;
     uint64_t capacity;
     double timed_ns;    /* sum of step_ns */
@@ -131,10 +132,9 @@ enum status measure_stream(const struct backend_ops *ops, struct backend_device 
                            const void *dev_from, uint64_t bytes, double *gb_per_s,
                            struct status_text *text);
 
-/* One timed go at backend_ops.pace, in GB/s. */
+/* One timed go at backend_ops.pace, in operations per nanosecond. */
 enum status measure_pace(const struct backend_ops *ops, struct backend_device *device,
-                         const void *dev_from, uint64_t bytes, uint64_t first, uint64_t pieces,
-                         double *gb_per_s, struct status_text *text);
+                         uint64_t rounds, double *per_ns, struct status_text *text);
 
 /* What giving the device next to nothing costs in a timed window: a read of the 64 bytes at
  * dev_from, median of many. On a GPU a launch, on the cpu the start of its threads. */

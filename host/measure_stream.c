@@ -10,8 +10,8 @@ enum { STREAM_MARK_START = 0, STREAM_MARK_END = 1, LAUNCH_BYTES = 64, LAUNCH_SAM
 struct window {
     const void *dev_from;
     uint64_t bytes;
-    uint64_t reads;               /* streaming reads of these bytes */
-    uint64_t first_piece, pieces; /* behind them, of pace */
+    uint64_t reads;  /* streaming reads of these bytes */
+    uint64_t rounds; /* behind them, of pace */
 };
 
 static enum status fill_window(const struct backend_ops *ops, struct backend_device *device,
@@ -19,9 +19,8 @@ static enum status fill_window(const struct backend_ops *ops, struct backend_dev
     enum status status = STATUS_OK;
     for (uint64_t read = 0; read < window->reads && status == STATUS_OK; read++)
         status = ops->stream_read(device, window->dev_from, window->bytes, text);
-    if (status == STATUS_OK && window->pieces > 0)
-        status = ops->pace(device, window->dev_from, window->bytes, window->first_piece,
-                           window->pieces, text);
+    if (status == STATUS_OK && window->rounds > 0)
+        status = ops->pace(device, window->rounds, text);
     return status;
 }
 
@@ -69,14 +68,12 @@ enum status measure_stream(const struct backend_ops *ops, struct backend_device 
 }
 
 enum status measure_pace(const struct backend_ops *ops, struct backend_device *device,
-                         const void *dev_from, uint64_t bytes, uint64_t first, uint64_t pieces,
-                         double *gb_per_s, struct status_text *text) {
-    const struct window window = {
-        .dev_from = dev_from, .bytes = bytes, .first_piece = first, .pieces = pieces};
+                         uint64_t rounds, double *per_ns, struct status_text *text) {
+    const struct window window = {.rounds = rounds};
     uint64_t ns;
     const enum status status = time_window(ops, device, &window, &ns, text);
     if (status == STATUS_OK)
-        *gb_per_s = (double)pieces * BACKEND_PACE_BYTES / (double)ns;
+        *per_ns = (double)rounds * BACKEND_PACE_OPERATIONS / (double)ns;
     return status;
 }
 

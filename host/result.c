@@ -159,8 +159,8 @@ static void set_seen(const struct result *result, struct result_row *out) {
     values[RESULT_CANARY_MB_S] =
         result_value_samples(result->series.canary_mb_per_s, result->series.count);
     const struct measure_series *series = &result->series;
-    if (series->count > 0 && series->pace_mb_per_s[0] > 0)
-        values[RESULT_PACE_MB_S] = result_value_samples(series->pace_mb_per_s, series->count);
+    if (series->count > 0 && series->pace_mops[0] > 0)
+        values[RESULT_PACE_MOPS] = result_value_samples(series->pace_mops, series->count);
     if (seen->interval.high > 0) {
         out->interval[0] = seen->interval.low;
         out->interval[1] = seen->interval.high;

@@ -84,7 +84,7 @@ enum status result_ranks_share(const struct ranks *ranks, const struct backend_f
     const size_t bytes = series->count * sizeof *series->step_ns;
     ranks_broadcast(ranks, out->slowest, series->step_ns, bytes);
     ranks_broadcast(ranks, out->slowest, series->canary_mb_per_s, bytes);
-    ranks_broadcast(ranks, out->slowest, series->pace_mb_per_s, bytes);
+    ranks_broadcast(ranks, out->slowest, series->pace_mops, bytes);
     for (int part = 0; part < MEASURE_PARTS; part++)
         ranks_broadcast(ranks, out->slowest, series->part_ns[part], bytes);
     ranks_broadcast(ranks, out->slowest, &contender->canary, sizeof contender->canary);

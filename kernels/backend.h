@@ -205,7 +205,7 @@ struct backend_product {
     void *dev_workspace;     /* product_workspace_bytes */
 };
 
-enum { BACKEND_MARKS = 8, BACKEND_PACE_BYTES = 4096 };
+enum { BACKEND_MARKS = 8, BACKEND_PACE_OPERATIONS = 9 };
 
 struct backend_ops {
     const char *name;           /* "cpu" */
@@ -273,13 +273,10 @@ struct backend_ops {
     enum status (*stream_read)(struct backend_device *device, const void *dev_from, uint64_t bytes,
                                struct status_text *text);
 
-    /* A fixed amount of work like that of a decode step, all workers: `pieces` pieces of
-     * BACKEND_PACE_BYTES of the range in a scattered order, each multiplied and added eight times
-     * over, twice. It begins at piece `first` of that order, so that calls can take turns through
-     * the range. What comes out depends on the bytes, how long it takes does not. NULL where
-     * stream_read alone says how fast the device is just now. */
-    enum status (*pace)(struct backend_device *device, const void *dev_from, uint64_t bytes,
-                        uint64_t first, uint64_t pieces, struct status_text *text);
+    /* The pace of the cores: `rounds` rounds of BACKEND_PACE_OPERATIONS integer operations in
+     * registers, as many side by side as a core does, all workers. NULL where stream_read alone
+     * says how fast the device is just now. */
+    enum status (*pace)(struct backend_device *device, uint64_t rounds, struct status_text *text);
 
     /* Copies within the device, all workers; reads and writes `bytes` each. */
     enum status (*stream_copy)(struct backend_device *device, void *dev_to, const void *dev_from,

@@ -28,18 +28,19 @@ that have no column (--kv-scale, --state-format, --lengths, --share-prefix, --wi
 --kernel asked for one.
 
   bytes   formula and pool: "equal", or the difference
-  step x  step time, B over A: above 1 is slower. On one device whose rows tell the pace of work like
-          a step's beside each sample (pace_mb_per_s: cpu) relative to that. Else relative to plain
-          reading (canary_mb_per_s) as far as a step feels it: on one device as far as it reads (at
-          40 % of the ceiling 0.4 of its time at most is memory's), wholly where others worked there
-          too (other_load_percent above 5, other_processes) or the devices differ
+  step x  step time, B over A: above 1 is slower. On one device whose rows tell the pace of its cores
+          beside each sample (pace_mops: cpu) as at one pace: by the power of it, 0.8 to 1.2, with
+          which the samples themselves went. Else relative to plain reading (canary_mb_per_s) as far
+          as a step feels it: on one device as far as it reads (at 40 % of the ceiling 0.4 of its time
+          at most is memory's), wholly where others worked there too (other_load_percent above 5,
+          other_processes) or the devices differ
   low-high  of that ratio. Each median by order statistics of its samples (binomial, 95 %, no
           distribution assumed; below 6 samples their whole range, which 5 cover at 94 %; samples
           that lie on their neighbours' side of the median count for fewer). By pace: where it moved
-          from one run to the other a step may have felt a quarter more or less of that. By plain
-          reading on one device: from the ratio of plain times to that of times multiplied by the
-          ceilings, as what moved the canary may have moved a step by all of that, or by nothing
-          (files without readings are widened by the canary drift)
+          from one run to the other, that power may be another, by what the samples leave open (0.2 at most). By plain reading on one
+          device: from the ratio of plain times to that of times multiplied by the ceilings, as what
+          moved the canary may have moved a step by all of that, or by nothing (files without
+          readings are widened by the canary drift)
   attend x  the same for attention alone, of whose samples rows keep a summary only
   verdict "same" where the interval contains 1 or the ratio is within 5 %, else "slower" or "faster"
 

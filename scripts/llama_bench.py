@@ -40,7 +40,7 @@ COLUMNS = [
 def add_options(parser):
     group = parser.add_argument_group(
         "an engine beside ours",
-        "At most one result file then: it gives the bytes per " "token and the ceiling.",
+        "At most one result file then: it gives the bytes per token and the ceiling.",
     )
     group.add_argument(
         "--llama-bench",
@@ -58,7 +58,7 @@ def add_options(parser):
     group.add_argument(
         "--model",
         metavar="NAME",
-        help="the model of our rows that llama-bench ran (where there are " "several)",
+        help="the model of our rows that llama-bench ran (where there are several)",
     )
     group.add_argument("--ceiling", metavar="GB/s", help="instead of the one in our rows")
 

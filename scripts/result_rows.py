@@ -161,7 +161,7 @@ def _check_lists(where, row):
         ("argv", lambda word: isinstance(word, str), "a list of words"),
         ("samples_ns", lambda ns: is_number(ns) and ns > 0, "a list of times"),
         ("step_interval_ns", lambda ns: is_number(ns) and ns > 0, "two times"),
-        ("pace_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
+        ("pace_mops", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("canary_mb_per_s", lambda mb: is_number(mb) and mb >= 0, "a list of speeds"),
         ("groups", lambda _: True, "a list of objects"),
         ("step_parts", lambda _: True, "a list of objects"),

@@ -1,7 +1,7 @@
 """How much slower one row of `kvgauge run` is than another, with an interval; for compare.py.
 
-Nothing is assumed about how samples are distributed. Where rows have the pace of work like a step's
-beside each sample (pace_mb_per_s: cpu), times count relative to that. Elsewhere what the canary read
+Nothing is assumed about how samples are distributed. Where rows have the pace of the cores
+beside each sample (pace_mops: cpu), times count as at one pace, as far as they went with it. Elsewhere what the canary read
 says how fast plain reading was just then. A step feels that as far as it reads: of one that reads at
 40 % of the ceiling memory has 0.4 of the time at most. Only where others had the cores, or the GPU,
 the canary and all of the step were short of the same."""
@@ -12,8 +12,8 @@ from collections import namedtuple
 
 Ratio = namedtuple("Ratio", "ratio low high attend")
 BUSY_PERCENT = 5.0  # of all cores' time, in use by others
-# A step may feel this much more or less of what changed the pace from one run to the other.
-PACE_ERROR = 0.25
+PACE_POWERS = (0.8, 1.2)  # a step's time goes with 1/pace to a power between these
+PACE_ERROR = 0.2  # by so much that power may be another, at most
 
 
 def median_rank(n):
@@ -122,17 +122,51 @@ def attend_ratio(a, b, scale):
 
 
 def has_pace(row):
-    return len(row["pace_mb_per_s"]) == len(row["samples_ns"]) and min(row["pace_mb_per_s"]) > 0
+    return len(row["pace_mops"]) == len(row["samples_ns"]) and min(row["pace_mops"]) > 0
+
+
+def deviations(values):
+    logs = [math.log(value) for value in values]
+    middle = statistics.median(logs)
+    return [log - middle for log in logs]
+
+
+def pace_power(rows):
+    """(power, error): the power of 1/pace with which times went, within each run: least squares of
+    logarithms. Kept near 1: of a run in which the machine changed nothing the pace tells its own
+    noise, and the power would be none. Times
+    more than twice as far off as the tenths at the ends begin count as that far. The error is four standard ones, since
+    neighbours are alike, and PACE_ERROR at most."""
+    pairs = []
+    for row in rows:
+        slow = [-pace for pace in deviations(row["pace_mops"])]
+        times = deviations(row["samples_ns"])
+        tenths = statistics.quantiles(times, n=10)
+        most = 2 * max(-tenths[0], tenths[-1])
+        mean = statistics.fmean(slow)
+        pairs += [(pace - mean, max(-most, min(time, most))) for pace, time in zip(slow, times)]
+    squares = sum(pace**2 for pace, _ in pairs)
+    if squares == 0:
+        return 1.0, PACE_ERROR
+    slope = sum(pace * time for pace, time in pairs) / squares
+    rest = statistics.fmean((time - slope * pace) ** 2 for pace, time in pairs)
+    error = 4 * math.sqrt(rest / squares)
+    return max(PACE_POWERS[0], min(slope, PACE_POWERS[1])), min(error, PACE_ERROR)
 
 
 def by_pace(a, b):
-    """In work that the machine would have done at its pace beside each sample."""
-    paces = statistics.median(b["pace_mb_per_s"]) / statistics.median(a["pace_mb_per_s"])
+    """As times would have been at one pace."""
+    power, error = pace_power((a, b))
+    level = statistics.median(a["pace_mops"])
     ratio, low, high = of_medians(
-        *([ns * mb for ns, mb in zip(r["samples_ns"], r["pace_mb_per_s"])] for r in (a, b))
+        *(
+            [ns * (mb / level) ** power for ns, mb in zip(r["samples_ns"], r["pace_mops"])]
+            for r in (a, b)
+        )
     )
-    unsure = math.exp(PACE_ERROR * abs(math.log(paces)))
-    return Ratio(ratio, low / unsure, high * unsure, attend_ratio(a, b, paces))
+    paces = statistics.median(b["pace_mops"]) / level
+    unsure = math.exp(error * abs(math.log(paces)))
+    return Ratio(ratio, low / unsure, high * unsure, attend_ratio(a, b, paces**power))
 
 
 def by_canary(a, b):

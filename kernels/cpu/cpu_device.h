@@ -15,7 +15,7 @@ struct backend_device {
     const struct cpu_tile_ops *tile;
     uint64_t mark_ns[BACKEND_MARKS];
     uint64_t stream_result; /* keeps the ceiling's loads alive */
-    float pace_result;      /* keeps its arithmetic alive */
+    uint64_t pace_result;   /* keeps its operations alive */
     struct cpu_blas blas;
 };
 
@@ -41,8 +41,8 @@ enum status cpu_index_select(struct backend_device *device, const struct backend
                              struct status_text *text);
 enum status cpu_stream_read(struct backend_device *device, const void *dev_from, uint64_t bytes,
                             struct status_text *text);
-enum status cpu_pace(struct backend_device *device, const void *dev_from, uint64_t bytes,
-                     uint64_t first, uint64_t pieces, struct status_text *text);
+enum status cpu_pace(struct backend_device *device, uint64_t rounds, struct status_text *text);
+uint64_t cpu_pace_rounds(uint64_t rounds); /* of one thread; what they come to */
 enum status cpu_stream_copy(struct backend_device *device, void *dev_to, const void *dev_from,
                             uint64_t bytes, struct status_text *text);
 enum status cpu_libraries_open(struct backend_device *device, const char *kernel,

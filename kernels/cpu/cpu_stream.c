@@ -1,5 +1,4 @@
-/* The ceilings: every byte read or copied once, each thread its own contiguous pieces. And the pace
- * of work that is not plain reading. */
+/* The ceilings: every byte read or copied once, each thread its own contiguous pieces. */
 #include <string.h>
 
 #include "cpu_device.h"
@@ -30,42 +29,6 @@ enum status cpu_stream_read(struct backend_device *device, const void *dev_from,
         all ^= device->tile->stream(from + start, length);
     }
     device->stream_result = all;
-    return STATUS_OK;
-}
-
-/* A distance that, taken again and again, comes by each of `there` places once, far from the last.
- */
-static uint64_t choose_stride(uint64_t there) {
-    uint64_t stride = there * 5 / 8 + 1;
-    for (;; stride++) {
-        uint64_t a = stride, b = there;
-        while (b > 0) {
-            const uint64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
-        if (a == 1)
-            return stride;
-    }
-}
-
-/* A step walks over shuffled pages and has the cores' time more than the memory's, so it feels who
- * else uses a core, its second thread and the caches, which plain reading hardly does. */
-enum status cpu_pace(struct backend_device *device, const void *dev_from, uint64_t bytes,
-                     uint64_t first, uint64_t pieces, struct status_text *text) {
-    (void)text;
-    const uint8_t *from = dev_from;
-    const uint64_t there = bytes / BACKEND_PACE_BYTES;
-    device->pace_result = 0;
-    if (there == 0)
-        return STATUS_OK;
-    const uint64_t stride = choose_stride(there);
-    float sum = 0;
-#pragma omp parallel for schedule(dynamic, 64) num_threads(device->threads) reduction(+ : sum)
-    for (uint64_t i = 0; i < pieces; i++)
-        sum += device->tile->pace(from + (first + i) % there * stride % there * BACKEND_PACE_BYTES,
-                                  BACKEND_PACE_BYTES);
-    device->pace_result = sum;
     return STATUS_OK;
 }
 

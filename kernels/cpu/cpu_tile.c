@@ -325,24 +325,6 @@ static uint64_t stream(const uint8_t *from, uint64_t bytes) {
     return all;
 }
 
-/* Whatever the bytes are, what is multiplied is from 1 to 2: subnormal numbers would take a time of
- * their own. */
-static float pace(const uint8_t *from, uint32_t bytes) {
-    enum { SUMS = 8, PASSES = 2 };
-    vf sums[SUMS] = {{0}};
-    for (int pass = 0; pass < PASSES; pass++)
-        for (uint32_t i = 0; i < bytes; i += 2 * CPU_LANES) {
-            const vu codes = (vu)vi_from_u16(vh_load(from + i)) << 16;
-            const vf values = (vf)((codes & 0x007F0000u) | 0x3F800000u);
-            for (int k = 0; k < SUMS; k++)
-                sums[k] += values * (0.125f * (float)(1 + k + pass));
-        }
-    float sum = 0;
-    for (int k = 0; k < SUMS; k++)
-        sum += vf_sum(sums[k]);
-    return sum;
-}
-
 void PASTE(cpu_state_rows_, CPU_TILE_VARIANT)(const struct cpu_state_rows *job);
 
 extern const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT);
@@ -351,6 +333,5 @@ const struct cpu_tile_ops PASTE(cpu_tile_, CPU_TILE_VARIANT) = {
     .segment = segment,
     .index = index_scores,
     .stream = stream,
-    .pace = pace,
     .state_rows = PASTE(cpu_state_rows_, CPU_TILE_VARIANT),
 };

@@ -60,9 +60,6 @@ struct cpu_tile_ops {
     /* Reads `bytes` from `from` by plain wide loads and returns something that depends on all of
      * them, so that no load can be left out. */
     uint64_t (*stream)(const uint8_t *from, uint64_t bytes);
-    /* `bytes` from `from`, a multiple of 32, taken for 16-bit numbers, times eight factors, twice.
-     */
-    float (*pace)(const uint8_t *from, uint32_t bytes);
     void (*state_rows)(const struct cpu_state_rows *job);
 };
 

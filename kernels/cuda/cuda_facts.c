@@ -5,20 +5,17 @@
 #include <string.h>
 
 #include "cuda_device.h"
+#include "system_file.h"
 
 /* "580.65.06" out of the line
  * "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 ..."; "" without it. */
 static void driver_release(char *out, size_t bytes) {
     out[0] = '\0';
-    FILE *file = fopen("/proc/driver/nvidia/version", "r");
-    if (file == NULL)
+    char line[256], *rest = NULL;
+    if (!system_file_line("/proc/driver/nvidia/version", line, sizeof line))
         return;
-    char line[256] = "";
-    const bool read = fgets(line, sizeof line, file) != NULL;
-    (void)fclose(file);
-    char *rest = NULL;
-    for (char *word = read ? strtok_r(line, " \t\n", &rest) : NULL; word != NULL;
-         word = strtok_r(NULL, " \t\n", &rest)) {
+    for (char *word = strtok_r(line, " \t", &rest); word != NULL;
+         word = strtok_r(NULL, " \t", &rest)) {
         if (isdigit((unsigned char)word[0]) && strchr(word, '.') != NULL &&
             word[strspn(word, "0123456789.")] == '\0') {
             (void)snprintf(out, bytes, "%s", word);

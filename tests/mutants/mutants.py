@@ -119,7 +119,7 @@ class Tree:
 
     def plant(self, mutant):
         # Not by patch -R afterwards: a file's time must be later than what was built from it.
-        return self.call(["patch", "-p1", "-s", "-d", self.files, "-i", mutant.path]) == 0
+        return self.call(["patch", "-p1", "-F0", "-s", "-d", self.files, "-i", mutant.path]) == 0
 
     def restore(self, mutant):
         for file in mutant.files:

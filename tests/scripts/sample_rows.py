@@ -32,7 +32,7 @@ def summary(samples):
 def set_times(row, samples):
     row["samples_ns"] = samples
     row["canary_mb_per_s"] = [50000] * len(samples)
-    row["pace_mb_per_s"] = [3000] * len(samples)
+    row["pace_mops"] = [3000] * len(samples)
     ordered, k = sorted(samples), {11: 2}.get(len(samples), 0)  # binomial, 95 %
     row["step_interval_ns"] = [ordered[k - 1], ordered[-k]] if k else None
     row["step_ns"] = summary(samples)
@@ -158,7 +158,7 @@ def without_speed(row, status, reason):
     """The row as it is when its check failed, or when it was never run."""
     for name in ("step_ns", "attend_ns", "append_ns", "samples_ns", "kv_tokens_per_s", "read_gb_per_s",
                  "ceiling_gb_per_s", "ceiling_tokens_per_s", "percent_of_ceiling", "canary_drift_percent",
-                 "kv_speed_vs_baseline", "canary_mb_per_s", "pace_mb_per_s", "step_interval_ns", "stopped_by",
+                 "kv_speed_vs_baseline", "canary_mb_per_s", "pace_mops", "step_interval_ns", "stopped_by",
                  "outliers", "launch_ns", "stability"):  # fmt: skip
         row[name] = None
     row.update(status=status, reason=reason)

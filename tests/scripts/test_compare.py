@@ -81,7 +81,7 @@ class CompareTest(ScriptTest):
         drifting = slowed(ROWS, 1.1)
         for row in drifting:
             row["canary_drift_percent"] = -20.0
-            row["pace_mb_per_s"] = None
+            row["pace_mops"] = None
         self.assertEqual(self.verdicts(ROWS, drifting), ["slower"] * 3)
         for row in drifting:
             del row["canary_mb_per_s"]
@@ -195,7 +195,7 @@ class ColumnsTest(unittest.TestCase):
         self.assertEqual(set(names), set(make_row()))
         checked = [*result_rows.TEXT, *result_rows.NUMBER, *result_rows.SUMMARY]
         by_hand = {"schema_version", "argv", "groups", "step_parts", "per_rank", "cold"}
-        by_hand |= {"samples_ns", "step_interval_ns", "canary_mb_per_s", "pace_mb_per_s"}
+        by_hand |= {"samples_ns", "step_interval_ns", "canary_mb_per_s", "pace_mops"}
         anything = {"throttle_reasons"}
         self.assertEqual(set(checked) | by_hand | anything, set(names))
         self.assertLessEqual(set(compare.KEYS), set(names))

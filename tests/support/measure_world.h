@@ -58,10 +58,9 @@ const char *world_rounds(uint32_t count);
 
 /* For measure_limits.look, with &world: fails the test where a step is being timed. */
 void world_look(void *context);
-/* For world_ops.pace, which is NULL unless the test sets it: a nanosecond for each piece, from the
+/* For world_ops.pace, which is NULL unless the test sets it: a nanosecond for each round, from the
  * third reading of the canary on two. */
-enum status world_pace(struct backend_device *on, const void *dev_from, uint64_t bytes,
-                       uint64_t first, uint64_t pieces, struct status_text *text);
+enum status world_pace(struct backend_device *on, uint64_t rounds, struct status_text *text);
 
 /* Scripts for world.step_ns: always the same; up to a fifth more or less; every second step twice
  * as long, which no number of samples makes narrow; that for B alone. */
