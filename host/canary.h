@@ -1,6 +1,6 @@
 /* The canary: what the device can do at one moment, asked for between steps. Plain reading, which
- * is the ceiling, and where the device tells it the pace of its cores (backend_ops.pace). When it is
- * due, and which reading belongs to which sample, is measure.c's. */
+ * is the ceiling, and where the device tells it the pace of its cores (backend_ops.pace). When it
+ * is due, and which reading belongs to which sample, is measure.c's. */
 #ifndef CANARY_H
 #define CANARY_H
 
